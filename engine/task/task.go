@@ -1,0 +1,160 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Internal types of tasks, which no job file can name.
+const (
+	// TypeCompare is the task that a run without a version gets: it compares the
+	// digests of the sources with those of the last version that ended well.
+	TypeCompare = "compare"
+	// TypeDeliver is the task that a message becomes.
+	TypeDeliver = "deliver"
+)
+
+// A Hold names one claim of one task; every write to a claimed task carries it.
+type Hold struct {
+	TaskID int64
+	Fence  int64
+}
+
+// A Claimed task is what a worker gets: enough to run it, but for the values its
+// expressions refer to, which Scope holds.
+type Claimed struct {
+	Hold
+	RunID    string // UUID; "" for a task enqueued alone
+	Step     string // "" for a task that is not a step of its run, such as a delivery
+	Element  string
+	Type     string
+	Key      string          // upstream_key of a task enqueued alone
+	Settings json.RawMessage // with expressions not yet replaced
+	Refs     []string        // steps whose outputs the settings refer to
+	NeedsRun bool            // the settings refer to run, period, inputs or schedule; always true for steps
+	Attempt  int             // counted from 1, this one included
+	Crashes  int             // attempts that ended with their worker
+	Retry    Retry
+	Timeout  time.Duration // 0: none
+	Priority int
+	At       time.Time     // the claim, by the database's clock
+	Lease    time.Duration // how long the claim holds without a heartbeat, from At
+}
+
+// A Scope is what expressions of a run's tasks can refer to.
+type Scope struct {
+	Run     Run
+	Steps   map[string]StepResult // the steps asked for
+	Earlier map[string]json.RawMessage
+	// Earlier holds the outputs of the same step in the last version of the key that ended well; nil where there is none.
+}
+
+// A StepResult is how a step of the run has ended, or stands.
+type StepResult struct {
+	State   State
+	Reason  string
+	Warning string
+	Outputs json.RawMessage // a JSON object, or nil
+	Error   string
+}
+
+// An Outcome is how an attempt ended, to be written under its fence.
+type Outcome struct {
+	Hold
+	To        State         // Success, Error, Pending (try again), Cancelled
+	Reason    string        // of a move to pending: "retry", "released", "infrastructure"; of an error its class
+	Unspent   bool          // the attempt does not count
+	Delay     time.Duration // of a move to pending: how long from now, by the database's clock
+	Outputs   json.RawMessage
+	Digest    string // of a source
+	Warning   string
+	Failure   *Failure
+	Messages  []Message
+	Artifacts []Artifact
+	StartedAt time.Duration // from Claimed.At to the call of Run
+	Took      time.Duration // of Run, on the worker's monotonic clock
+}
+
+// A Failure is why an attempt ended badly.
+type Failure struct {
+	Class   Class  `json:"class"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+	Stack   string `json:"stack,omitempty"`
+}
+
+// A Class of failures decides what happens next.
+type Class string
+
+// The classes.
+const (
+	PermanentFailure      Class = "permanent"      // not tried again
+	TransientFailure      Class = "transient"      // tried again with full jitter
+	InfrastructureFailure Class = "infrastructure" // tried again, no attempt spent
+	PoisonFailure         Class = "poison"         // its worker died three times
+	TimeoutFailure        Class = "timeout"        // tried again like a transient one
+)
+
+// A Message to deliver under a key of its own.
+type Message struct {
+	Key      string // run key, version, step, element, channel, template
+	Channel  string
+	Template string
+	Payload  json.RawMessage
+}
+
+// An Artifact records that a task left a file or dataset.
+type Artifact struct {
+	Kind   string // "file" or "dataset"
+	Name   string
+	Digest string
+	Size   int64
+	Rows   int64  // of a dataset
+	Origin string // of a fetched file
+}
+
+// A Want says what a worker would take.
+type Want struct {
+	N     int      // free slots; 0 claims nothing
+	Types []string // step types it knows
+	RunID string   // only tasks of this run and its deliveries; "" for any
+	Lease time.Duration
+}
+
+// An Exchange is the answer to outcomes handed in and slots offered.
+type Exchange struct {
+	Lost      []Hold    // outcomes that were dropped: another attempt owns the task
+	Claimed   []Claimed // in order of priority, then age
+	Undecided bool      // some blocked task waits for Decide
+}
+
+// An Undecided task is blocked, everything it needs has ended, and the store
+// cannot say alone what follows: it has a condition, or something failed.
+type Undecided struct {
+	TaskID    int64
+	RunID     string
+	Step      string
+	Condition string // a bare expression; "" for success()
+	Needs     map[string]StepResult
+	Scope     Scope
+}
+
+// A Decision is what Undecided becomes: Pending or Skipped.
+type Decision struct {
+	TaskID int64
+	To     State
+	Reason string // "condition", "needs_failed", "condition_error"
+	Detail string // for people: the expression, the step that failed
+}
+
+// Reasons of moves and of rows that did not run.
+const (
+	ReasonRetry          = "retry"
+	ReasonReleased       = "released"
+	ReasonInfrastructure = "infrastructure"
+	ReasonLeaseLost      = "lease_lost"
+	ReasonPoison         = "poison"
+	ReasonCondition      = "condition"    // skipped by its own "if": counts as success for successors
+	ReasonNeedsFailed    = "needs_failed" // skipped because something before it failed: counts as failure
+	ReasonRepeated       = "repeated"     // cancelled: the sources had not changed
+)
