@@ -1,0 +1,286 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// Check checks a text that may hold expressions. Without an error the Checked
+// says what to freeze; otherwise all errors are returned, in the order of the
+// text. A text without expressions is its own answer.
+func Check(text string, env Env) (Checked, []*Error) {
+	spans, err := Find(text)
+	if err != nil {
+		return Checked{}, []*Error{err.(*Error)}
+	}
+	result := Checked{Text: text, Type: TypeText, Exprs: len(spans)}
+	alone := whole(text, spans)
+	var frozen strings.Builder
+	var errs []*Error
+	at := 0
+	for _, s := range spans {
+		c := &checker{src: s.Src, base: s.At, env: env}
+		t, bound := c.run()
+		if alone {
+			result.Type = t
+		} else if len(c.errs) == 0 {
+			c.joinable(t)
+		}
+		errs = append(errs, c.errs...)
+		result.Refs = append(result.Refs, c.refs...)
+		result.Inputs = append(result.Inputs, c.inputs...)
+		frozen.WriteString(text[at:s.At])
+		frozen.WriteString(bound)
+		at = s.At + len(s.Src)
+	}
+	if len(errs) > 0 {
+		return Checked{}, errs
+	}
+	frozen.WriteString(text[at:])
+	result.Text = frozen.String()
+	result.sortInputs()
+	return result, nil
+}
+
+// CheckCondition checks a condition: a bare expression whose value is a boolean
+// and which may ask success(), failure(), always() and cancelled().
+func CheckCondition(src string, env Env) (Checked, []*Error) {
+	c := &checker{src: src, env: env, status: true}
+	t, bound := c.run()
+	if len(c.errs) == 0 && t != TypeBoolean && t != TypeAny {
+		c.fail(CodeType, 0, "a condition is true or false, and this is %s; compare it with something", article(t))
+	}
+	if len(c.errs) > 0 {
+		return Checked{}, c.errs
+	}
+	result := Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs, Inputs: c.inputs}
+	result.sortInputs()
+	return result, nil
+}
+
+func (c *Checked) sortInputs() {
+	slices.Sort(c.Inputs)
+	c.Inputs = slices.Compact(c.Inputs)
+}
+
+// A checker finds the type of one expression.
+type checker struct {
+	src    string
+	base   int // where src begins in the text
+	env    Env
+	status bool // it is a condition
+
+	root     ast.Node
+	errs     []*Error
+	refs     []Ref
+	inputs   []string
+	explicit []insertion
+}
+
+// An insertion turns a reference into a call of a function.
+type insertion struct {
+	from, to int // bytes of src
+	call     string
+}
+
+// run checks the expression and returns its type and the form to freeze.
+func (c *checker) run() (Type, string) {
+	node, err := parse(c.src)
+	if err != nil {
+		err.Offset += c.base
+		c.errs = append(c.errs, err)
+		return TypeAny, c.src
+	}
+	c.root = unchain(node)
+	t := c.check(node)
+	if len(c.errs) > 0 {
+		return t, c.src
+	}
+	if constant(node) {
+		if _, err := (&machine{src: c.src}).result(node); err != nil {
+			err.Offset, err.Source = err.Offset+c.base, ""
+			c.errs = append(c.errs, err)
+		}
+	}
+	return t, c.frozen()
+}
+
+// constant reports whether the value of an expression is known before it runs.
+func constant(n ast.Node) bool {
+	known := true
+	walk(n, func(n ast.Node) {
+		if id, ok := n.(*ast.IdentifierNode); ok && id.Value != "null" {
+			if _, isFunction := functions()[id.Value]; !isFunction || isStatus(id.Value) {
+				known = false
+			}
+		}
+	})
+	return known
+}
+
+// frozen returns src with its insertions.
+func (c *checker) frozen() string {
+	slices.SortFunc(c.explicit, func(a, b insertion) int { return a.from - b.from })
+	var b strings.Builder
+	at := 0
+	for _, i := range c.explicit {
+		if i.from < at {
+			continue // the same operand of a chain of comparisons, met twice
+		}
+		b.WriteString(c.src[at:i.from] + i.call + "(" + c.src[i.from:i.to] + ")")
+		at = i.to
+	}
+	b.WriteString(c.src[at:])
+	return b.String()
+}
+
+func (c *checker) fail(code string, offset int, format string, args ...any) Type {
+	e := &Error{Code: code, Message: fmt.Sprintf(format, args...), Offset: c.base + offset}
+	for _, seen := range c.errs {
+		if *seen == *e {
+			return TypeAny // the same operand of a chain of comparisons
+		}
+	}
+	c.errs = append(c.errs, e)
+	return TypeAny
+}
+
+// undefined reports an unknown name with the nearest known one.
+func (c *checker) undefined(offset int, name string, known []string, format string, args ...any) Type {
+	c.fail(CodeUndefined, offset, format, args...)
+	c.errs[len(c.errs)-1].Suggestion = nearest(name, known)
+	return TypeAny
+}
+
+// at returns where a node begins, in bytes of src.
+func (c *checker) at(n ast.Node) int { return byteOffset(c.src, n.Location().From) }
+
+// joinable checks that a value can become part of a text.
+func (c *checker) joinable(t Type) {
+	switch t {
+	case TypeNull, TypeFile, TypeDataset, TypeList, TypeObject:
+		offset := len(c.src) - len(strings.TrimLeft(c.src, " \t\n"))
+		c.fail(CodeType, offset, "%s cannot become part of a text; name one of its fields, or let the value be this expression alone", article(t))
+	}
+}
+
+// check returns the type of a node and reports what is wrong in and below it.
+func (c *checker) check(n ast.Node) Type {
+	switch n := n.(type) {
+	case *ast.NilNode:
+		return c.fail(CodeSyntax, c.at(n), "nil is written null")
+	case *ast.BoolNode:
+		return TypeBoolean
+	case *ast.IntegerNode:
+		return TypeInteger
+	case *ast.FloatNode:
+		return TypeNumber
+	case *ast.StringNode:
+		return TypeText
+	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
+		return c.reference(n)
+	case *ast.PointerNode:
+		return c.pointer(n)
+	case *ast.UnaryNode:
+		return c.unary(n)
+	case *ast.BinaryNode:
+		return c.binary(n)
+	case *ast.ConditionalNode:
+		return c.conditional(n)
+	case *ast.SliceNode:
+		return c.slice(n)
+	case *ast.ArrayNode:
+		for _, e := range n.Nodes {
+			c.check(e)
+		}
+		return TypeList
+	case *ast.MapNode:
+		return c.object(n)
+	case *ast.BuiltinNode, *ast.CallNode:
+		return c.call(n)
+	}
+	return c.fail(CodeSyntax, c.at(n), "this is not part of Madeira's expressions; compute it in a step")
+}
+
+func (c *checker) pointer(n *ast.PointerNode) Type {
+	switch n.Name {
+	case "":
+		return TypeAny
+	case "index":
+		return TypeInteger
+	}
+	return c.undefined(c.at(n), n.Name, []string{"index"}, "unknown name #%s", n.Name)
+}
+
+func (c *checker) conditional(n *ast.ConditionalNode) Type {
+	if !n.Ternary {
+		c.fail(CodeSyntax, c.at(n.Cond), "if is written as condition ? value : other")
+	}
+	c.want(n.Cond, TypeBoolean)
+	return join(c.check(n.Exp1), c.check(n.Exp2))
+}
+
+// join returns the type of a value that is one of two.
+func join(a, b Type) Type {
+	switch {
+	case a == b, b == TypeNull:
+		return a
+	case a == TypeNull:
+		return b
+	}
+	return TypeAny
+}
+
+func (c *checker) slice(n *ast.SliceNode) Type {
+	t := c.want(n.Node, TypeList, TypeText)
+	for _, bound := range []ast.Node{n.From, n.To} {
+		if bound != nil {
+			c.want(bound, TypeInteger)
+		}
+	}
+	return t
+}
+
+func (c *checker) object(n *ast.MapNode) Type {
+	for _, p := range n.Pairs {
+		pair := p.(*ast.PairNode)
+		c.want(pair.Key, TypeText)
+		c.check(pair.Value)
+	}
+	return TypeObject
+}
+
+// want checks a node that has to be of one of some types.
+func (c *checker) want(n ast.Node, types ...Type) Type {
+	t := c.check(n)
+	if t != TypeAny && !slices.Contains(types, t) {
+		return c.fail(CodeType, c.at(n), "this is %s; %s is needed", article(t), alternatives(types))
+	}
+	return t
+}
+
+// article puts a type into a sentence.
+func article(t Type) string {
+	switch t {
+	case TypeNull:
+		return "null"
+	case TypeMoney:
+		return "an amount of money"
+	case TypeAny:
+		return "a value"
+	case TypeInteger, TypeObject:
+		return "an " + string(t)
+	}
+	return "a " + string(t)
+}
+
+func alternatives(types []Type) string {
+	words := make([]string, len(types))
+	for i, t := range types {
+		words[i] = article(t)
+	}
+	return strings.Join(words, " or ")
+}
