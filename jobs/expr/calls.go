@@ -13,7 +13,7 @@ import (
 // arguments right is checked here again: a row may be older than the program.
 func (m *machine) call(n ast.Node) (any, error) {
 	name, nodes, ok := call(n)
-	f, known := functions()[name]
+	f, known := functions[name]
 	if !ok || !known {
 		return nil, m.missing("unknown function %s", name)
 	}
@@ -34,7 +34,7 @@ func (m *machine) call(n ast.Node) (any, error) {
 		}
 		args[i] = v
 	}
-	m.at = byteOffset(m.src, n.Location().From)
+	m.at = n.Location().From
 	if isTextual(name) {
 		return m.edit(name, args)
 	}
@@ -301,11 +301,8 @@ func (m *machine) join(args []any) (any, error) {
 	}
 	texts := make([]string, len(list))
 	for i, e := range list {
-		v, err := m.open(e)
-		if err != nil {
-			return nil, err
-		}
-		if texts[i], err = m.plain(v); err != nil {
+		var err error
+		if texts[i], err = m.plain(e); err != nil {
 			return nil, err
 		}
 		if err := m.made(len(texts[i]) + len(separator)); err != nil {

@@ -113,7 +113,7 @@ func constant(n ast.Node) bool {
 	known := true
 	walk(n, func(n ast.Node) {
 		if id, ok := n.(*ast.IdentifierNode); ok && id.Value != "null" {
-			if _, isFunction := functions()[id.Value]; !isFunction || isStatus(id.Value) {
+			if _, isFunction := functions[id.Value]; !isFunction || isStatus(id.Value) {
 				known = false
 			}
 		}

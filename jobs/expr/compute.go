@@ -64,7 +64,7 @@ func (m *machine) binary(n *ast.BinaryNode) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.at = byteOffset(m.src, n.Location().From)
+	m.at = n.Location().From
 	return m.operate(n.Operator, l, r)
 }
 

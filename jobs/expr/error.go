@@ -86,12 +86,18 @@ func byteOffset(s string, runes int) int {
 	return len(s)
 }
 
-// nearest returns the candidate closest to name, or "" when none is close.
+// nearest returns the candidate closest to name, or "" when none is close: a
+// third of the letters wrong, or the name only begun.
 func nearest(name string, candidates []string) string {
-	best, bestDistance := "", len(name)/3+2
+	best, bestDistance := "", max(1, len(name)/3)+1
 	for _, c := range candidates {
 		if d := distance(name, c); d < bestDistance {
 			best, bestDistance = c, d
+		}
+	}
+	for _, c := range candidates {
+		if best == "" && len(name) > 2 && strings.HasPrefix(c, name) {
+			best = c
 		}
 	}
 	return best

@@ -16,7 +16,7 @@ type machine struct {
 	values Values
 	status bool // the status functions may be called
 
-	at      int   // where in src evaluating has got to
+	at      int   // where in src evaluating has got to, in runes
 	steps   int   // spent
 	bytes   int   // of text made
 	element []any // of the loops that are open, innermost last
@@ -24,13 +24,11 @@ type machine struct {
 	decoded map[*byte]any // documents that were looked into
 }
 
-// result evaluates an expression from the start, under the limits.
+// result evaluates an expression from the start, under the limits. The value may
+// be undecoded still.
 func (m *machine) result(n ast.Node) (v any, err *Error) {
 	m.steps, m.bytes, m.at = 0, 0, 0
 	v, failed := m.eval(n)
-	if failed == nil {
-		v, failed = m.open(v)
-	}
 	if failed != nil {
 		return nil, m.errorOf(failed)
 	}
@@ -43,7 +41,7 @@ func (m *machine) errorOf(err error) *Error {
 	if !ok {
 		e = &Error{Code: CodeType, Message: err.Error()}
 	}
-	e.Offset, e.Source = m.at, m.src
+	e.Offset, e.Source = byteOffset(m.src, m.at), m.src
 	return e
 }
 
@@ -81,7 +79,7 @@ func (m *machine) eval(n ast.Node) (any, error) {
 	if err := m.spend(1); err != nil {
 		return nil, err
 	}
-	m.at = byteOffset(m.src, n.Location().From)
+	m.at = n.Location().From
 	switch n := n.(type) {
 	case *ast.BoolNode:
 		return n.Value, nil
@@ -218,7 +216,7 @@ func (m *machine) member(n *ast.MemberNode) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.at = byteOffset(m.src, n.Location().From)
+	m.at = n.Location().From
 	switch of := of.(type) {
 	case map[string]any:
 		name, ok := key.(string)
@@ -293,7 +291,7 @@ func (m *machine) truth(n ast.Node) (bool, error) {
 	}
 	b, ok := v.(bool)
 	if !ok {
-		m.at = byteOffset(m.src, n.Location().From)
+		m.at = n.Location().From
 		return false, m.mismatch("true or false is needed here, not %s", article(kindOf(v)))
 	}
 	return b, nil

@@ -11,9 +11,11 @@ type function struct {
 	result   Type     // "": that of the first argument
 }
 
-// functions lists what expressions may call. The set is closed: whatever waits,
+// functions is what expressions may call. The set is closed: whatever waits,
 // reads a clock or draws a random number is not in it.
-func functions() map[string]function {
+var functions = declareFunctions()
+
+func declareFunctions() map[string]function {
 	text, list, number := []Type{TypeText}, []Type{TypeList}, []Type{TypeInteger, TypeNumber, TypeMoney}
 	one := func(t []Type, result Type) function { return function{args: [][]Type{t}, result: result} }
 	test := func(result Type) function {

@@ -183,9 +183,9 @@ func (c *checker) call(n ast.Node) Type {
 	if !ok {
 		return c.fail(CodeSyntax, c.at(n), "values have no functions of their own; write function(value)")
 	}
-	f, ok := functions()[name]
+	f, ok := functions[name]
 	if !ok {
-		return c.undefined(c.at(n), name, sortedKeys(functions()), "unknown function %s", name)
+		return c.undefined(c.at(n), name, sortedKeys(functions), "unknown function %s", name)
 	}
 	if f.status && !c.status {
 		return c.fail(CodeUndefined, c.at(n), "%s() can only be asked in a condition", name)

@@ -14,8 +14,9 @@ type place struct {
 	Type  Type            // of a value
 	known map[string]Type // what the place holds by name; nil: not declared
 	name  string          // as written so far
+	from  int             // byte of src at which it begins
 	kind  string          // "steps", "step", "needs" or "need": not a value yet; else ""
-	step  string          // whose outputs these are
+	step  string          // set where these are the outputs of a step
 }
 
 // reference checks a chain such as steps.recon.outputs.open_count.
@@ -25,6 +26,9 @@ func (c *checker) reference(n ast.Node) Type {
 	if len(c.errs) > before {
 		return TypeAny
 	}
+	if p.step != "" && p.kind == "" {
+		c.refer(p, "")
+	}
 	switch p.kind {
 	case "steps", "step":
 		return c.fail(CodeUndefined, c.at(n), "%s is not a value; write steps.<id>.outputs.<name>", p.name)
@@ -32,12 +36,17 @@ func (c *checker) reference(n ast.Node) Type {
 		return c.fail(CodeUndefined, c.at(n), "%s is not a value; write needs.<id>.result", p.name)
 	}
 	if m, ok := unchain(n).(*ast.MemberNode); ok {
-		if step, output, ok := stepRef(m); ok {
-			c.refs = append(c.refs, Ref{Step: step, Output: output, Offset: c.base + c.start(m)})
-		}
 		c.makeExplicit(m, p.Type)
 	}
 	return p.Type
+}
+
+// refer notes a reference to an output, or to all outputs, of a step.
+func (c *checker) refer(p place, output string) {
+	r := Ref{Step: p.step, Output: output, Offset: c.base + p.from}
+	if !slices.Contains(c.refs, r) {
+		c.refs = append(c.refs, r)
+	}
 }
 
 // makeExplicit notes that a reference needs its type spelled out when frozen. A
@@ -94,7 +103,7 @@ func (c *checker) context(n *ast.IdentifierNode) place {
 	case name == "inputs":
 		return place{Type: TypeObject, known: c.env.Inputs, name: name}
 	case name == "steps", name == "needs":
-		return place{kind: name, name: name}
+		return place{kind: name, name: name, from: c.at(n)}
 	}
 	return place{Type: TypeObject, known: contextFields(name), name: name}
 }
@@ -108,7 +117,7 @@ func (c *checker) unknownContext(n *ast.IdentifierNode) Type {
 	case "run", "steps", "needs":
 		return c.fail(CodeUndefined, c.at(n), "%s cannot be used here: this is evaluated before there is any", name)
 	default:
-		return c.undefined(c.at(n), name, append(c.env.contexts(), sortedKeys(functions())...),
+		return c.undefined(c.at(n), name, append(c.env.contexts(), sortedKeys(functions)...),
 			"unknown name %s; an expression begins with one of %s, and a text is quoted", name, strings.Join(c.env.contexts(), ", "))
 	}
 }
@@ -124,7 +133,7 @@ func (c *checker) member(n *ast.MemberNode) place {
 	if !ok {
 		return c.index(n, p)
 	}
-	next := place{Type: TypeAny, name: p.name + "." + name}
+	next := place{Type: TypeAny, name: p.name + "." + name, from: p.from}
 	switch p.kind {
 	case "steps":
 		return c.step(n, next, name)
@@ -168,6 +177,9 @@ func (c *checker) outputs(n *ast.MemberNode, p, next place, name string) place {
 
 // field returns the place of a named part of a value.
 func (c *checker) field(n *ast.MemberNode, p, next place, name string) place {
+	if p.step != "" {
+		c.refer(p, name)
+	}
 	switch {
 	case p.known != nil:
 		t, ok := p.known[name]
@@ -195,6 +207,9 @@ func (c *checker) index(n *ast.MemberNode, p place) place {
 	if p.kind != "" {
 		c.fail(CodeUndefined, c.at(n), "the name after %s has to be written out, so that it can be checked", p.name)
 		return place{Type: TypeAny}
+	}
+	if p.step != "" {
+		c.refer(p, "")
 	}
 	next := place{Type: TypeAny, name: p.name + "[…]"}
 	switch p.Type {

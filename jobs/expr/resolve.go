@@ -76,9 +76,13 @@ func Condition(src string, v Values) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	yes, ok := value.(bool)
-	if !ok {
-		return false, m.errorOf(m.mismatch("a condition is true or false, and this is %s", article(kindOf(value))))
+	opened, failed := m.open(value)
+	yes, ok := opened.(bool)
+	if failed == nil && !ok {
+		failed = m.mismatch("a condition is true or false, and this is %s", article(kindOf(opened)))
+	}
+	if failed != nil {
+		return false, m.errorOf(failed)
 	}
 	return yes, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,12 +159,16 @@ func (m *machine) write(b *bytes.Buffer, v any) error {
 		return m.writeList(b, v)
 	case map[string]any:
 		return m.writeObject(b, v)
+	case nil:
+		b.WriteString("null")
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
 	default:
-		raw, err := json.Marshal(v)
+		opened, err := m.open(v)
 		if err != nil {
-			return fmt.Errorf("encode a value of type %T: %w", v, err)
+			return err
 		}
-		b.Write(raw)
+		return m.write(b, opened)
 	}
 	return nil
 }
@@ -209,6 +214,10 @@ func writeString(b *bytes.Buffer, s string) {
 
 // plain returns a value as it stands in a text.
 func (m *machine) plain(v any) (string, error) {
+	v, err := m.open(v)
+	if err != nil {
+		return "", err
+	}
 	switch v := v.(type) {
 	case string:
 		return v, nil
