@@ -3,8 +3,10 @@
 set -euo pipefail
 time=${1:-60s}
 found=0
-for package in $(go list ./...); do
-	for target in $(go test -run '^$' -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+packages=$(go list ./...)
+for package in $packages; do
+	listed=$(go test -run '^$' -list '^Fuzz' "$package") # fails if the package does not build
+	for target in $(grep '^Fuzz' <<<"$listed" || true); do
 		found=$((found + 1))
 		echo "== $package $target, $time"
 		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -parallel 2 "$package"

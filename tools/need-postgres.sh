@@ -24,7 +24,7 @@ install_postgres() {
 		mkdir -p /etc/postgresql-common
 		echo 'create_main_cluster = false' >"$conf"
 	fi
-	export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+	export DEBIAN_FRONTEND=noninteractive UCF_FORCE_CONFFOLD=1 RUNLEVEL=1
 	apt_get() { apt-get -qq -o Dpkg::Options::=--force-confold "$@" >&2; }
 	apt_get update && { apt_get install -y --no-install-recommends postgresql-15 2>/dev/null ||
 		apt_get install -y --no-install-recommends postgresql; }
