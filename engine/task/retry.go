@@ -23,12 +23,15 @@ const maxDelay = 15 * time.Minute
 // Attempts returns the number of attempts, the first included.
 func (r Retry) Attempts() int { return cmp.Or(r.MaxAttempts, 5) }
 
+// Longest returns the longest wait between two attempts, whoever asks for it.
+func (r Retry) Longest() time.Duration { return cmp.Or(r.MaxDelay, maxDelay) }
+
 // Wait returns how long to hold a task back after its attempt number failed,
 // counted from 1: a random part (full jitter) of Delay grown by Factor for each
 // earlier failure and capped by MaxDelay, so that tasks that failed together do
 // not return together. Random is in [0, 1).
 func (r Retry) Wait(failed int, random float64) time.Duration {
-	limit := float64(cmp.Or(r.MaxDelay, maxDelay))
+	limit := float64(r.Longest())
 	ceiling := float64(cmp.Or(r.Delay, time.Second)) * math.Pow(cmp.Or(r.Factor, 2), float64(max(failed, 1)-1))
 	return time.Duration(random * min(ceiling, limit))
 }
