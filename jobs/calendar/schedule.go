@@ -85,7 +85,7 @@ func split(spec string) ([]string, error) {
 	case len(fields) == 6:
 		return fail("there are six fields; seconds are not part of a schedule, five fields are: minute, hour, day of month, month, day of week")
 	case len(fields) != len(fieldNames):
-		return fail("there are %d fields; five are needed: minute, hour, day of month, month, day of week", len(fields))
+		return fail("five fields are needed, and there are %d: minute, hour, day of month, month, day of week", len(fields))
 	}
 	return fields, nil
 }
@@ -107,12 +107,24 @@ func checkField(i int, field string) error {
 	case strings.Contains(field, "?"):
 		cause = "write * for any"
 	case err != nil:
-		cause = strings.TrimPrefix(err.Error(), "failed to parse int from ")
+		cause = plainCause(err.Error())
 	default:
 		return nil
 	}
 	return &SpecError{Code: CodeCron, Field: fieldNames[i],
 		Message: fmt.Sprintf("the %s %q cannot be read: %s; it takes %s, lists, ranges and steps", fieldNames[i], field, cause, fieldForms[i])}
+}
+
+// plainCause keeps of the parser's words what a person needs.
+func plainCause(message string) string {
+	if rest, ok := strings.CutPrefix(message, "failed to parse int from "); ok {
+		element, _, _ := strings.Cut(rest, ":")
+		return fmt.Sprintf("%q is not a number", element)
+	}
+	if i := strings.LastIndex(message, ": "); i > 0 {
+		message = message[:i] // the element, which is quoted already
+	}
+	return message
 }
 
 // parseFields calls the parser, whose panics are errors of the expression.
