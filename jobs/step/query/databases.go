@@ -1,0 +1,206 @@
+package query
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"madeira/jobs/dataset"
+	"madeira/jobs/step"
+)
+
+// readPostgres reads through pgx itself, in text format: numbers arrive as the
+// digits that the server has.
+func readPostgres(ctx context.Context, db *sql.DB, query string, args []any, zone *time.Location, out *collector) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(driver any) error {
+		c, ok := driver.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("the connection is a %T, not one of pgx", driver)
+		}
+		return pgx.BeginTxFunc(ctx, c.Conn(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			return collectPostgres(ctx, tx, query, args, zone, out)
+		})
+	})
+}
+
+func collectPostgres(ctx context.Context, tx pgx.Tx, query string, args []any, zone *time.Location, out *collector) error {
+	_, err := tx.Exec(ctx, "SELECT set_config('TimeZone', $1, true), set_config('DateStyle', 'ISO, YMD', true), set_config('IntervalStyle', 'iso_8601', true)", zone.String())
+	if err != nil {
+		return err
+	}
+	// A text fits every type of argument; which one it is the server infers.
+	texts := []any{pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode}}
+	for _, arg := range args {
+		texts = append(texts, textArgument(arg))
+	}
+	rows, err := tx.Query(ctx, query, texts...)
+	if err != nil {
+		return classify(err)
+	}
+	defer rows.Close()
+	where, err := positions(out.schema, fieldNames(rows.FieldDescriptions()))
+	if err != nil {
+		return err
+	}
+	if err := refuseFloats(out.schema, where, rows.FieldDescriptions()); err != nil {
+		return err
+	}
+	for rows.Next() {
+		values := rows.RawValues()
+		if err := out.add(func(i int) []byte { return values[where[i]] }); err != nil {
+			return err
+		}
+	}
+	return classify(rows.Err())
+}
+
+func textArgument(arg any) any {
+	switch arg := arg.(type) {
+	case int64:
+		return strconv.FormatInt(arg, 10)
+	case bool:
+		return strconv.FormatBool(arg)
+	}
+	return arg
+}
+
+func fieldNames(fields []pgconn.FieldDescription) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+func refuseFloats(schema dataset.Schema, where []int, fields []pgconn.FieldDescription) error {
+	for i, c := range schema.Columns {
+		oid := fields[where[i]].DataTypeOID
+		if c.Kind.IsDecimal() && (oid == pgtype.Float4OID || oid == pgtype.Float8OID) {
+			return floatError(c)
+		}
+	}
+	return nil
+}
+
+func floatError(c dataset.Column) error {
+	return step.PermanentCode("query.float", fmt.Errorf("column %q is declared as %s and comes as a binary floating point number, which has no exact amount; cast it in the statement only if the source column is exact", c.Name, c.Kind))
+}
+
+// classify marks what no repetition can mend: a statement that is wrong.
+func classify(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "22" || pg.Code[:2] == "25" || pg.Code[:2] == "0A") {
+		return step.PermanentCode("query.sql", err)
+	}
+	return err
+}
+
+// readSQLite reads on a connection of its own inside one transaction, whose
+// snapshot is that of its first read.
+func readSQLite(ctx context.Context, db *sql.DB, query string, args []any, out *collector) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // Nothing was written.
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return step.PermanentCode("query.sql", err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	where, err := positions(out.schema, names)
+	if err != nil {
+		return err
+	}
+	values, into := make([]any, len(names)), make([]any, len(names))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	texts := make([][]byte, len(out.schema.Columns))
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, c := range out.schema.Columns {
+			if texts[i], err = sqliteText(texts[i][:0], c, values[where[i]]); err != nil {
+				return err
+			}
+		}
+		if err := out.add(func(i int) []byte { return texts[i] }); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// sqliteText returns the value as text, nil for null. It appends to buffer.
+func sqliteText(buffer []byte, c dataset.Column, value any) ([]byte, error) {
+	if buffer == nil {
+		buffer = []byte{}
+	}
+	switch value := value.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return append(buffer, value...), nil
+	case []byte:
+		return append(buffer, value...), nil
+	case int64:
+		if c.Kind == dataset.Timestamp {
+			return nil, step.PermanentCode("query.value", fmt.Errorf("column %q is declared as timestamp and holds the integer %d; format it in the statement, as with datetime(…, 'unixepoch')", c.Name, value))
+		}
+		return strconv.AppendInt(buffer, value, 10), nil
+	case bool:
+		return strconv.AppendBool(buffer, value), nil
+	case float64:
+		if c.Kind.IsDecimal() {
+			return nil, floatError(c)
+		}
+		return strconv.AppendFloat(buffer, value, 'g', -1, 64), nil
+	case time.Time:
+		// The driver turns columns declared as DATE or TIMESTAMP into times.
+		if c.Kind == dataset.Date {
+			return value.AppendFormat(buffer, "2006-01-02"), nil
+		}
+		return value.AppendFormat(buffer, time.RFC3339Nano), nil
+	}
+	return nil, fmt.Errorf("column %q: a value of type %T", c.Name, value)
+}
+
+// positions finds the declared columns among those of the result.
+func positions(schema dataset.Schema, names []string) ([]int, error) {
+	where := make([]int, len(schema.Columns))
+	for i, c := range schema.Columns {
+		where[i] = -1
+		for j, name := range names {
+			if name != c.Name {
+				continue
+			}
+			if where[i] >= 0 {
+				return nil, step.PermanentCode("query.columns", fmt.Errorf("the statement returns the column %q twice; give one another name with AS", c.Name))
+			}
+			where[i] = j
+		}
+		if where[i] < 0 {
+			return nil, step.PermanentCode("query.columns", fmt.Errorf("the statement returns no column %q; it returns %q", c.Name, names))
+		}
+	}
+	return where, nil
+}
