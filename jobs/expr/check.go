@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,6 @@ func Check(text string, env Env) (Checked, []*Error) {
 		}
 		errs = append(errs, c.errs...)
 		result.Refs = append(result.Refs, c.refs...)
-		result.Inputs = append(result.Inputs, c.inputs...)
 		frozen.WriteString(text[at:s.At])
 		frozen.WriteString(bound)
 		at = s.At + len(s.Src)
@@ -41,7 +41,6 @@ func Check(text string, env Env) (Checked, []*Error) {
 	}
 	frozen.WriteString(text[at:])
 	result.Text = frozen.String()
-	result.sortInputs()
 	return result, nil
 }
 
@@ -56,14 +55,7 @@ func CheckCondition(src string, env Env) (Checked, []*Error) {
 	if len(c.errs) > 0 {
 		return Checked{}, c.errs
 	}
-	result := Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs, Inputs: c.inputs}
-	result.sortInputs()
-	return result, nil
-}
-
-func (c *Checked) sortInputs() {
-	slices.Sort(c.Inputs)
-	c.Inputs = slices.Compact(c.Inputs)
+	return Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs}, nil
 }
 
 // A checker finds the type of one expression.
@@ -76,7 +68,6 @@ type checker struct {
 	root     ast.Node
 	errs     []*Error
 	refs     []Ref
-	inputs   []string
 	explicit []insertion
 }
 
@@ -100,12 +91,25 @@ func (c *checker) run() (Type, string) {
 		return t, c.src
 	}
 	if constant(node) {
-		if _, err := (&machine{src: c.src}).result(node); err != nil {
-			err.Offset, err.Source = err.Offset+c.base, ""
-			c.errs = append(c.errs, err)
-		}
+		c.try(node)
 	}
 	return t, c.frozen()
+}
+
+// try evaluates an expression that refers to nothing, so that what fails always
+// fails now.
+func (c *checker) try(n ast.Node) {
+	m := &machine{src: c.src}
+	v, err := m.result(n)
+	if err == nil {
+		if failed := m.writeResult(&bytes.Buffer{}, v); failed != nil {
+			err = m.errorOf(failed)
+		}
+	}
+	if err != nil {
+		err.Offset, err.Source = err.Offset+c.base, ""
+		c.errs = append(c.errs, err)
+	}
 }
 
 // constant reports whether the value of an expression is known before it runs.
@@ -127,9 +131,6 @@ func (c *checker) frozen() string {
 	var b strings.Builder
 	at := 0
 	for _, i := range c.explicit {
-		if i.from < at {
-			continue // the same operand of a chain of comparisons, met twice
-		}
 		b.WriteString(c.src[at:i.from] + i.call + "(" + c.src[i.from:i.to] + ")")
 		at = i.to
 	}
@@ -138,13 +139,7 @@ func (c *checker) frozen() string {
 }
 
 func (c *checker) fail(code string, offset int, format string, args ...any) Type {
-	e := &Error{Code: code, Message: fmt.Sprintf(format, args...), Offset: c.base + offset}
-	for _, seen := range c.errs {
-		if *seen == *e {
-			return TypeAny // the same operand of a chain of comparisons
-		}
-	}
-	c.errs = append(c.errs, e)
+	c.errs = append(c.errs, &Error{Code: code, Message: fmt.Sprintf(format, args...), Offset: c.base + offset})
 	return TypeAny
 }
 
@@ -257,7 +252,7 @@ func (c *checker) object(n *ast.MapNode) Type {
 func (c *checker) want(n ast.Node, types ...Type) Type {
 	t := c.check(n)
 	if t != TypeAny && !slices.Contains(types, t) {
-		return c.fail(CodeType, c.at(n), "this is %s; %s is needed", article(t), alternatives(types))
+		return c.fail(CodeType, c.start(n), "this is %s; %s is needed", article(t), alternatives(types))
 	}
 	return t
 }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
@@ -287,22 +286,6 @@ func (m *machine) textual(operator string, l, r any) (any, error) {
 		return strings.HasSuffix(a, b), nil
 	}
 	return m.matches(a, b)
-}
-
-// matches charges for the pattern, too: compiling it is the dearest single thing
-// an expression can do.
-func (m *machine) matches(text, pattern string) (any, error) {
-	if len(pattern) > 1000 {
-		return nil, m.limit("the pattern has %d bytes; the limit is 1000", len(pattern))
-	}
-	if err := m.spend(100 + len(pattern)*(10+len(text)/64)); err != nil {
-		return nil, err
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, m.mismatch("the pattern cannot be read: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-	}
-	return re.MatchString(text), nil
 }
 
 // span makes the list of integers from l to r, both included.

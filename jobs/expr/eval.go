@@ -256,8 +256,11 @@ func (m *machine) elementAt(list []any, key any, optional bool) (any, error) {
 // position returns an integer small enough to count with.
 func (m *machine) position(v any) (int, error) {
 	d, money, ok := numeral(v)
-	if !ok || money || !d.IsInteger() || d.Abs().Cmp(decimal.NewFromInt(1<<40)) > 0 {
+	switch {
+	case !ok || money || !d.IsInteger():
 		return 0, m.mismatch("an integer is needed here, not %s", article(kindOf(v)))
+	case d.Abs().Cmp(decimal.NewFromInt(1<<40)) > 0:
+		return 0, m.limit("%s is too large here", d)
 	}
 	return int(d.IntPart()), nil
 }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -48,8 +47,8 @@ func (c *checker) textual(n *ast.BinaryNode) Type {
 	c.want(n.Left, TypeText)
 	c.want(n.Right, TypeText)
 	if pattern, ok := n.Right.(*ast.StringNode); ok && n.Operator == "matches" {
-		if _, err := regexp.Compile(pattern.Value); err != nil {
-			c.fail(CodeSyntax, c.at(n.Right), "the pattern cannot be read: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		if _, err := readPattern(pattern.Value); err != nil {
+			c.fail(err.Code, c.at(n.Right), "%s", err.Message)
 		}
 	}
 	return TypeBoolean
@@ -127,17 +126,18 @@ func (c *checker) moneyMixed(n *ast.BinaryNode, l, r Type) bool {
 	} else if l != TypeMoney {
 		return false
 	}
+	value := node
 	if u, ok := node.(*ast.UnaryNode); ok {
-		node = u.Node
+		value = u.Node
 	}
-	_, literal := node.(*ast.FloatNode)
+	_, literal := value.(*ast.FloatNode)
 	switch {
 	case literal:
-		c.fail(CodeType, c.at(node), "money meets a float, which is not exact; write the amount as dec(\"…\")")
+		c.fail(CodeType, c.start(node), "money meets a float, which is not exact; write the amount as dec(\"…\")")
 	case other == TypeText:
-		c.fail(CodeType, c.at(node), "money meets a text; write the amount as dec(\"…\")")
+		c.fail(CodeType, c.start(node), "money meets a text; write the amount as dec(\"…\")")
 	case other == TypeNumber && n.Operator != "*":
-		c.fail(CodeType, c.at(node), "money meets a number that may have a fraction; write the amount as dec(\"…\")")
+		c.fail(CodeType, c.start(node), "money meets a number that may have a fraction; write the amount as dec(\"…\")")
 	default:
 		return false
 	}

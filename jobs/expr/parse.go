@@ -46,7 +46,30 @@ func parse(src string) (node ast.Node, err *Error) {
 		}
 		return nil, &Error{Code: CodeSyntax, Message: perr.Error()}
 	}
+	if shared := twice(tree.Node, map[ast.Node]bool{}); shared != nil {
+		at := byteOffset(src, shared.Location().From)
+		return nil, &Error{Code: CodeSyntax, Offset: at, Message: "this part is used twice; 0 < x < 9 is written 0 < x and x < 9, and a ?: b is written a ? a : b"}
+	}
 	return tree.Node, nil
+}
+
+// twice returns a node that the tree holds in two places, or nil. The parser
+// makes such nodes of some abbreviations, and nested ones would double the work
+// with every level.
+func twice(n ast.Node, seen map[ast.Node]bool) ast.Node {
+	if n == nil {
+		return nil
+	}
+	if seen[n] {
+		return n
+	}
+	seen[n] = true
+	for _, c := range children(n) {
+		if shared := twice(c, seen); shared != nil {
+			return shared
+		}
+	}
+	return nil
 }
 
 // call returns the name and the arguments of a function call, whichever of the

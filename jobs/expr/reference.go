@@ -31,9 +31,9 @@ func (c *checker) reference(n ast.Node) Type {
 	}
 	switch p.kind {
 	case "steps", "step":
-		return c.fail(CodeUndefined, c.at(n), "%s is not a value; write steps.<id>.outputs.<name>", p.name)
+		return c.fail(CodeUndefined, c.start(n), "%s is not a value; write steps.<id>.outputs.<name>", p.name)
 	case "needs", "need":
-		return c.fail(CodeUndefined, c.at(n), "%s is not a value; write needs.<id>.result", p.name)
+		return c.fail(CodeUndefined, c.start(n), "%s is not a value; write needs.<id>.result", p.name)
 	}
 	if m, ok := unchain(n).(*ast.MemberNode); ok {
 		c.makeExplicit(m, p.Type)

@@ -57,9 +57,6 @@ type Checked struct {
 	// Refs are the outputs of steps referred to, in the order of the text.
 	// Whether such a step comes before is for the caller to check.
 	Refs []Ref
-
-	// Inputs are the inputs referred to, sorted, each once.
-	Inputs []string
 }
 
 // StepIDs returns the steps referred to, sorted, each once.
