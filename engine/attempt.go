@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// Why the context of an attempt is cancelled.
+var (
+	errLeaseLost = errors.New("the lease of the task is lost: another attempt owns it, or its run was cancelled")
+	errTimeout   = errors.New("the step took longer than its timeout")
+	errShutdown  = errors.New("the worker is shutting down")
+)
+
+// An attempt is a claimed task in this process, from the claim until its outcome
+// is written or dropped.
+type attempt struct {
+	task.Claimed
+	began    time.Time // by the clock of the engine
+	cancel   context.CancelCauseFunc
+	deadline *time.Timer // until when the lease is trusted
+	progress progress
+	ended    bool // its outcome is handed in: no longer cancelled, still renewed
+	stuck    bool // its Runner has not returned although it was cancelled
+}
+
+// Running is what an attempt looks like from outside.
+type Running struct {
+	task.Claimed
+	Done  int64  // units that are through
+	Total int64  // 0: not known
+	Unit  string // a plural; "" before the first report
+	Stuck bool   // it was cancelled and does not return
+}
+
+// A board lists what this process holds and what has ended and is not handed in.
+type board struct {
+	mu       sync.Mutex
+	slots    int
+	busy     int // slots whose Runner has not returned
+	stuck    int // of those, cancelled and given up
+	closed   bool
+	attempts map[task.Hold]*attempt
+	done     []task.Outcome
+	changed  chan struct{} // an outcome came in or a slot became free
+}
+
+func newBoard(slots int) board {
+	return board{slots: slots, attempts: map[task.Hold]*attempt{}, changed: make(chan struct{}, 1)}
+}
+
+// add enters a claimed task, which takes a slot.
+func (b *board) add(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.attempts[a.Hold] = a
+	b.busy++
+}
+
+// end takes the outcome of an attempt; its lease is renewed until it is written.
+func (b *board) end(a *attempt, o task.Outcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.ended = true
+	a.deadline.Stop()
+	b.done = append(b.done, o)
+	nudge(b.changed)
+}
+
+// drop forgets an attempt whose result nobody wants.
+func (b *board) drop(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.deadline.Stop()
+	delete(b.attempts, a.Hold)
+	nudge(b.changed)
+}
+
+// giveUp marks an attempt whose Runner ignores its cancellation.
+func (b *board) giveUp(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.stuck = true
+	b.stuck++
+}
+
+// free gives the slot of an attempt back: its Runner has returned.
+func (b *board) free(a *attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy--
+	if a.stuck {
+		b.stuck--
+	}
+	nudge(b.changed)
+}
+
+// take returns the outcomes that came in since the last call, and the free slots.
+func (b *board) take() (done []task.Outcome, free int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	done, b.done = b.done, nil
+	return done, b.slots - b.busy
+}
+
+// written forgets an attempt whose outcome has been answered for, and returns it.
+func (b *board) written(h task.Hold) *attempt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.attempts[h]
+	delete(b.attempts, h)
+	return a
+}
+
+// working returns how many attempts have no outcome yet or still hold a slot
+// that is not given up.
+func (b *board) working() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := 0
+	for _, a := range b.attempts {
+		if !a.ended {
+			open++
+		}
+	}
+	return max(open, b.busy-b.stuck)
+}
+
+// held returns every hold whose lease has to be renewed.
+func (b *board) held() []task.Hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(b.attempts), func(x, y task.Hold) int { return cmp.Compare(x.TaskID, y.TaskID) })
+}
+
+// lose cancels an attempt that is no longer ours. One that has ended is left
+// alone: its outcome is on the way, and the fence decides.
+func (b *board) lose(h task.Hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a, ok := b.attempts[h]; ok && !a.ended {
+		a.cancel(errLeaseLost)
+		a.deadline.Stop()
+	}
+}
+
+// extend trusts leases for d from now. A deadline that has passed stays passed.
+func (b *board) extend(held []task.Hold, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range held {
+		if a, ok := b.attempts[h]; ok && !a.ended && a.deadline.Stop() {
+			a.deadline.Reset(d)
+		}
+	}
+}
+
+func (b *board) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+}
+
+func (b *board) ready() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.closed && b.stuck < b.slots
+}
+
+func (b *board) running() []Running {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []Running
+	for _, a := range b.attempts {
+		if !a.ended {
+			r := Running{Claimed: a.Claimed, Stuck: a.stuck}
+			r.Done, r.Total, r.Unit = a.progress.read()
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(x, y Running) int { return cmp.Compare(x.TaskID, y.TaskID) })
+	return list
+}
+
+// A progress keeps the last report of an attempt for whoever looks, as often as
+// they look.
+type progress struct {
+	mu          sync.Mutex
+	done, total int64
+	unit        string
+}
+
+var _ step.Progress = (*progress)(nil)
+
+func (p *progress) Report(done, total int64, unit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total, p.unit = done, total, unit
+}
+
+func (p *progress) read() (done, total int64, unit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done, p.total, p.unit
+}

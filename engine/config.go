@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// Config says what an Engine works with. Fields without a zero meaning are
+// required.
+type Config struct {
+	Queue       Queue
+	Comparer    Comparer // nil: comparisons are left to other workers
+	Registry    *step.Registry
+	Artifacts   Artifacts
+	Connections Connections
+
+	// Clock reads the monotonic clock of this machine, normally time.Now. Only
+	// differences are used: instants are the database's.
+	Clock func() time.Time
+
+	Worker  string // names this process and no other, ever: a new random id at each start
+	Scratch string // an existing folder of this process alone
+	RunID   string // claim only tasks of this run and its deliveries; "": any
+
+	Slots    int           // tasks at once; 0: one for each processor
+	Lease    time.Duration // how long a claim holds without a heartbeat; 0: 15 s
+	Poll     time.Duration // how often the queue is asked without a reason, with jitter; 0: 1 s
+	Grace    time.Duration // how long running tasks may finish after the end was asked for; 0: 25 s
+	Patience time.Duration // how long a cancelled Runner may take to return before its slot counts as stuck; 0: 5 s
+	Memory   int64         // bytes an attempt may hold; 0: 64 MiB
+
+	Logger   *slog.Logger        // nil: nothing is logged
+	Observer Observer            // nil: nobody looks
+	Mask     func(string) string // hides secrets in text that is kept; nil: text is kept as it is
+}
+
+// An Observer is told what becomes of attempts. It is called from several
+// goroutines at once and must not block.
+type Observer interface {
+	// Started is called when a task was claimed.
+	Started(c task.Claimed)
+
+	// Ended is called when the outcome is in the database. It is not called when
+	// the lease was lost.
+	Ended(c task.Claimed, o task.Outcome)
+}
+
+// minLease leaves room for three heartbeats a second apart.
+const minLease = 3 * time.Second
+
+func (c Config) withDefaults() Config {
+	c.Slots = cmp.Or(c.Slots, runtime.GOMAXPROCS(0))
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Grace = cmp.Or(c.Grace, 25*time.Second)
+	c.Patience = cmp.Or(c.Patience, 5*time.Second)
+	c.Memory = cmp.Or(c.Memory, 64<<20)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observer == nil {
+		c.Observer = blind{}
+	}
+	if c.Mask == nil {
+		c.Mask = func(text string) string { return text }
+	}
+	return c
+}
+
+// check returns everything that is wrong at once.
+func (c Config) check() error {
+	var errs []error
+	need := func(ok bool, field string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("engine: Config.%s is required", field))
+		}
+	}
+	need(c.Queue != nil, "Queue")
+	need(c.Registry != nil, "Registry")
+	need(c.Artifacts != nil, "Artifacts")
+	need(c.Connections != nil, "Connections")
+	need(c.Clock != nil, "Clock")
+	need(c.Worker != "", "Worker")
+	need(c.Scratch != "", "Scratch")
+	if c.Slots < 0 || c.Memory < 0 {
+		errs = append(errs, fmt.Errorf("engine: slots (%d) and memory (%d bytes) must not be negative", c.Slots, c.Memory))
+	}
+	if c.Lease < minLease {
+		errs = append(errs, fmt.Errorf("engine: a lease of %s is too short; give it at least %s", c.Lease, minLease))
+	}
+	if c.Poll < 0 || c.Grace < 0 || c.Patience < 0 {
+		errs = append(errs, fmt.Errorf("engine: poll (%s), grace (%s) and patience (%s) must not be negative", c.Poll, c.Grace, c.Patience))
+	}
+	return errors.Join(errs...)
+}
+
+type blind struct{}
+
+func (blind) Started(task.Claimed)             {}
+func (blind) Ended(task.Claimed, task.Outcome) {}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"madeira/engine/task"
+)
+
+// An Engine is one worker process. Make it with New.
+type Engine struct {
+	cfg     Config
+	types   []string // what it claims
+	board   board
+	away    away
+	wake    chan struct{} // the dispatcher should ask for work
+	due     chan struct{} // a task was put off: ask when the next is due
+	decide  chan struct{} // a blocked task waits for a decision
+	written chan struct{} // outcomes were written: the run may be over
+}
+
+// New returns an engine, or everything that is wrong with the configuration.
+func New(cfg Config) (*Engine, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		cfg: cfg, types: cfg.Registry.Names(), board: newBoard(cfg.Slots),
+		away: away{clock: cfg.Clock, log: cfg.Logger},
+		wake: make(chan struct{}, 1), due: make(chan struct{}, 1), decide: make(chan struct{}, 1), written: make(chan struct{}, 1),
+	}
+	if cfg.Comparer != nil {
+		e.types = append(e.types, task.TypeCompare)
+	}
+	return e, nil
+}
+
+// Wake makes the engine ask for work at once. It never blocks. Whoever makes
+// tasks in this process calls it after the commit.
+func (e *Engine) Wake() { nudge(e.wake) }
+
+// Ready reports whether the engine could take a task: it is not shutting down
+// and not every slot is held by a Runner that ignores its cancellation.
+func (e *Engine) Ready() bool { return e.board.ready() }
+
+// Running returns what is being worked at, by task.
+func (e *Engine) Running() []Running { return e.board.running() }
+
+// Run works until ctx is done. Then it claims no more, lets running tasks finish
+// for Config.Grace, cancels and releases the rest without spending an attempt,
+// and returns. An unreachable database never ends it; the error says which
+// outcomes could not be written before it gave up on the way out.
+func (e *Engine) Run(ctx context.Context) error {
+	live, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var services sync.WaitGroup
+	services.Go(func() { e.serve(live, service{name: "heartbeat", once: e.heartbeat}) })
+	services.Go(func() { e.serve(ctx, service{name: "rescue", once: e.rescue}) })
+	services.Go(func() { e.serve(ctx, service{name: "promote", once: e.promote, nudge: e.due}) })
+	services.Go(func() { e.serve(ctx, service{name: "advance", once: e.advance, nudge: e.decide}) })
+
+	err := e.dispatch(ctx)
+
+	stop()
+	services.Wait()
+	return err
+}
+
+// nudge signals without blocking; signals that nobody has taken yet are one.
+func nudge(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// jitter returns d, give or take a quarter, so that processes that were started
+// together do not ask together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+}

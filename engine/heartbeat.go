@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// heartbeat renews the leases of everything this process holds in one call, and
+// cancels what is no longer its own.
+func (e *Engine) heartbeat(ctx context.Context) (time.Duration, error) {
+	every := e.cfg.Lease / 3
+	sent := e.cfg.Clock()
+	held := e.board.held()
+	call, cancel := context.WithTimeout(ctx, every)
+	defer cancel()
+	lost, err := e.cfg.Queue.Heartbeat(call, e.cfg.Worker, held, e.cfg.Lease)
+	if err != nil {
+		return 0, err
+	}
+	for _, hold := range lost {
+		e.board.lose(hold)
+	}
+	now := e.cfg.Clock()
+	e.board.extend(held, trusted(sent, e.cfg.Lease).Sub(now))
+	return max(every-now.Sub(sent), 0), nil
+}
+
+// trusted is until when a lease that was asked for at an instant is relied on: a
+// fifth of it is left for the attempt to stop before another worker may begin.
+func trusted(asked time.Time, lease time.Duration) time.Time {
+	return asked.Add(lease - lease/5)
+}

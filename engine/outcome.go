@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// An ending is everything that is known of an attempt when it is over.
+type ending struct {
+	Run       task.Run // of the task; zero for one enqueued alone
+	Output    step.Output
+	Err       error
+	Cause     error // why the attempt was cancelled; nil: it was not
+	Artifacts []task.Artifact
+	StartedAt time.Duration // from the claim to the call of the Runner
+	Took      time.Duration // of the Runner
+}
+
+// infrastructureDelay is the longest pause after a failure of the machine. No
+// attempt is spent, so there is no number to grow it with.
+const infrastructureDelay = 10 * time.Second
+
+// outcomeOf decides what the end of an attempt becomes. Random is in [0, 1);
+// mask hides secrets in text. It reports false when the result must be dropped,
+// because the task is not ours any more.
+func outcomeOf(c task.Claimed, end ending, random float64, mask func(string) string) (task.Outcome, bool) {
+	if errors.Is(end.Cause, errLeaseLost) || errors.Is(end.Err, step.ErrLeaseLost) {
+		return task.Outcome{}, false
+	}
+	o := task.Outcome{Hold: c.Hold, StartedAt: end.StartedAt, Took: end.Took}
+	outputs, err := outputsOf(end.Output, mask)
+	if end.Err == nil {
+		end.Err = err
+	}
+	if end.Err != nil {
+		o = fail(o, c, end, random)
+	} else {
+		o.To, o.Digest = task.Success, end.Output.Digest
+	}
+	if o.Failure != nil {
+		o.Failure.Message, o.Failure.Stack = mask(o.Failure.Message), mask(o.Failure.Stack)
+	}
+	if o.To.Terminal() {
+		o.Outputs, o.Artifacts = outputs, end.Artifacts
+		o.Warning = mask(end.Output.Warning)
+		o.Messages = messagesOf(c, end)
+	}
+	return o, true
+}
+
+// fail decides what becomes of an attempt that ended with an error.
+func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outcome {
+	class := classOf(end.Cause, end.Err)
+	if released(end.Cause, end.Err, class) {
+		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonReleased, true
+		return o
+	}
+	o.Failure = failureOf(class, end)
+	switch {
+	case class == task.InfrastructureFailure:
+		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonInfrastructure, true
+		o.Delay = time.Duration((1 + random) / 2 * float64(infrastructureDelay))
+	case class == task.PermanentFailure, c.Attempt >= c.Retry.Attempts():
+		o.To, o.Reason = task.Error, string(class)
+	default:
+		o.To, o.Reason = task.Pending, task.ReasonRetry
+		o.Delay = max(c.Retry.Wait(c.Attempt, random), asked(c.Retry, end.Err))
+	}
+	return o
+}
+
+// asked is the pause that the cause of a failure asked for, as far as the step
+// allows it.
+func asked(r task.Retry, err error) time.Duration {
+	var after *step.RetryAfterError
+	if !errors.As(err, &after) {
+		return 0
+	}
+	return min(after.After, r.Longest())
+}
+
+// classOf tells what kind of failure an attempt ended with.
+func classOf(cause, err error) task.Class {
+	var permanent *step.PermanentError
+	var infrastructure *step.InfrastructureError
+	switch {
+	case errors.As(err, &permanent):
+		return task.PermanentFailure
+	case errors.As(err, &infrastructure), machineFull(err):
+		return task.InfrastructureFailure
+	case errors.Is(cause, errTimeout):
+		return task.TimeoutFailure
+	}
+	return task.TransientFailure
+}
+
+// released reports whether the attempt ended because the worker is leaving, and
+// not of itself.
+func released(cause, err error, class task.Class) bool {
+	if !errors.Is(cause, errShutdown) {
+		return false
+	}
+	return class != task.PermanentFailure || errors.Is(err, context.Canceled)
+}
+
+func failureOf(class task.Class, end ending) *task.Failure {
+	f := &task.Failure{Class: class, Message: end.Err.Error()}
+	var permanent *step.PermanentError
+	if errors.As(end.Err, &permanent) {
+		f.Code = permanent.Code
+	}
+	var crash *panicError
+	if errors.As(end.Err, &crash) {
+		f.Code, f.Stack = "step.panic", crash.stack
+	}
+	if class == task.TimeoutFailure {
+		f.Code = "step.timeout"
+		if !errors.Is(end.Err, errTimeout) {
+			f.Message = errTimeout.Error() + ": " + f.Message
+		}
+	}
+	return f
+}
+
+// messagesOf gives every message of an attempt the key that makes it one,
+// however often it is composed.
+func messagesOf(c task.Claimed, end ending) []task.Message {
+	var messages []task.Message
+	for _, effect := range end.Output.Effects {
+		if m, ok := effect.(step.Message); ok {
+			messages = append(messages, task.Message{
+				Key: messageKey(c, end.Run, m), Channel: m.Channel, Template: m.Template, Payload: m.Body,
+			})
+		}
+	}
+	return messages
+}
+
+// messageKey is a list rather than a joined text, so that no two different
+// messages can have the same key whatever their parts hold.
+func messageKey(c task.Claimed, run task.Run, m step.Message) string {
+	owner := []any{run.Job, run.Key, run.Version}
+	switch {
+	case run.ID == "":
+		owner = []any{"task", c.TaskID}
+	case run.Key == "":
+		owner = []any{run.Job, run.ID}
+	}
+	key, err := json.Marshal(append(owner, c.Step, c.Element, m.Channel, m.Template))
+	if err != nil {
+		panic(err) // texts and numbers always marshal
+	}
+	return string(key)
+}

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"madeira/engine/task"
+	"madeira/jobs/expr"
+	"madeira/jobs/step"
+)
+
+// run sees one attempt to its end. It is the body of a goroutine that starts
+// another one for the work itself, which it leaves behind when a Runner ignores
+// that it was cancelled: the slot is free only when that has returned.
+func (e *Engine) run(ctx context.Context, a *attempt) {
+	defer a.cancel(nil)
+	if a.Timeout > 0 {
+		limited, stop := context.WithTimeoutCause(ctx, a.Timeout, errTimeout)
+		defer stop()
+		ctx = limited
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		var end ending
+		defer func() { ended <- end }() // also when the Runner ends its goroutine
+		e.perform(ctx, a, &end)
+	}()
+	end, returned := await(ctx, ended, e.cfg.Patience)
+	if !returned {
+		e.board.giveUp(a)
+		e.logger(a.Claimed).ErrorContext(ctx, "the step does not return although it was cancelled; its slot stays taken until it does", "cause", context.Cause(ctx))
+		end = ending{Err: context.Cause(ctx), Took: e.cfg.Clock().Sub(a.began)}
+	}
+	end.Cause = context.Cause(ctx)
+	e.conclude(ctx, a, end)
+	if !returned {
+		<-ended
+	}
+	e.board.free(a)
+}
+
+// await waits for an ending, and after a cancellation not longer than patience.
+func await(ctx context.Context, ended <-chan ending, patience time.Duration) (ending, bool) {
+	select {
+	case end := <-ended:
+		return end, true
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case end := <-ended:
+		return end, true
+	case <-timer.C:
+		return ending{}, false
+	}
+}
+
+// conclude turns the end of an attempt into its outcome, or drops it.
+func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
+	log := e.logger(a.Claimed)
+	defer func() {
+		if v := recover(); v != nil {
+			err := &panicError{value: v, stack: string(debug.Stack())}
+			o := fail(task.Outcome{Hold: a.Hold}, a.Claimed, ending{Err: err}, rand.Float64())
+			e.board.end(a, o)
+		}
+	}()
+	if a.Type == task.TypeCompare && end.Err == nil {
+		e.compared(a, end)
+		return
+	}
+	o, ours := outcomeOf(a.Claimed, end, rand.Float64(), e.cfg.Mask)
+	if !ours {
+		log.WarnContext(ctx, "lease lost: the attempt is cancelled and its result dropped")
+		e.board.drop(a)
+		return
+	}
+	if o.Failure != nil {
+		level := slog.LevelWarn
+		if o.To == task.Error {
+			level = slog.LevelError
+		}
+		log.Log(ctx, level, "attempt failed", "class", o.Failure.Class, "error", o.Failure.Message, "then", o.To, "delay", o.Delay)
+	}
+	e.board.end(a, o)
+}
+
+// compared closes the books on a comparison, which has finished its task itself.
+func (e *Engine) compared(a *attempt, end ending) {
+	e.board.drop(a)
+	e.cfg.Observer.Ended(a.Claimed, task.Outcome{Hold: a.Hold, To: task.Success, StartedAt: end.StartedAt, Took: end.Took})
+	nudge(e.decide)
+	nudge(e.written)
+	e.Wake()
+}
+
+// perform does the work of an attempt and fills in its end. A panic in it is a
+// failure like others.
+func (e *Engine) perform(ctx context.Context, a *attempt, end *ending) {
+	p := newPorts(e.cfg.Artifacts, e.cfg.Scratch)
+	started := time.Time{}
+	returned := false
+	defer func() {
+		if v := recover(); v != nil || !returned {
+			end.Err = &panicError{value: v, stack: string(debug.Stack())}
+		}
+		if !started.IsZero() {
+			end.Took = e.cfg.Clock().Sub(started)
+		}
+		end.Artifacts = p.artifacts()
+		if err := p.close(); err != nil {
+			e.logger(a.Claimed).WarnContext(ctx, "scratch files stay until the next start", "error", err)
+		}
+	}()
+	in, runner, err := e.prepare(ctx, a, p, &end.Run)
+	started = e.cfg.Clock()
+	end.StartedAt = started.Sub(a.began)
+	if err == nil {
+		end.Output, err = runner.Run(ctx, in)
+	}
+	end.Err, returned = err, true
+}
+
+// prepare gathers what a Runner gets. It fills in run as soon as it is known.
+func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Run) (step.Input, step.Runner, error) {
+	if a.Type == task.TypeCompare {
+		return step.Input{}, comparison{engine: e, attempt: a}, nil
+	}
+	typ, ok := e.cfg.Registry.Lookup(a.Type)
+	if !ok {
+		return step.Input{}, nil, step.Infrastructure(fmt.Errorf("run task %d: this worker does not know the type %q", a.TaskID, a.Type))
+	}
+	scope, err := e.scope(ctx, a.Claimed)
+	if err != nil {
+		return step.Input{}, nil, err
+	}
+	*run = scope.Run
+	settings, err := resolved(a.Claimed, scope)
+	if err != nil {
+		return step.Input{}, nil, err
+	}
+	grant := Grant{Hold: a.Hold, Run: scope.Run}
+	return step.Input{
+		Task:      taskOf(a.Claimed, scope.Run),
+		Settings:  settings,
+		Previous:  scope.Earlier,
+		Databases: e.cfg.Connections.Databases(grant),
+		Remotes:   e.cfg.Connections.Remotes(grant),
+		Channels:  e.cfg.Connections.Channels(grant),
+		Files:     files{ports: p, kind: "file"},
+		Datasets:  p.datasets(),
+		Progress:  &a.progress,
+		Memory:    e.cfg.Memory,
+		Now:       a.At,
+	}, typ.Runner, nil
+}
+
+// scope asks for what the expressions of a task refer to. The database that
+// answers is the machine's own, so a failure spends no attempt.
+func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) {
+	if c.RunID == "" {
+		return task.Scope{}, nil
+	}
+	scope, err := e.cfg.Queue.Scope(ctx, c)
+	if err != nil {
+		return task.Scope{}, step.Infrastructure(fmt.Errorf("read what task %d refers to: %w", c.TaskID, err))
+	}
+	return scope, nil
+}
+
+// resolved returns the settings of a step with its expressions replaced. What is
+// not a step has plain data for settings, where "${{" means nothing.
+func resolved(c task.Claimed, scope task.Scope) ([]byte, error) {
+	if c.Step == "" {
+		return c.Settings, nil
+	}
+	settings, err := expr.Resolve(c.Settings, valuesOf(scope.Run, scope.Steps, nil))
+	if err == nil {
+		return settings, nil
+	}
+	var wrong *expr.Error
+	if errors.As(err, &wrong) {
+		return nil, step.PermanentCode(wrong.Code, fmt.Errorf("settings of step %s: %w", c.Step, err))
+	}
+	return nil, step.Permanent(fmt.Errorf("settings of step %s: %w", c.Step, err))
+}
+
+func taskOf(c task.Claimed, run task.Run) step.Task {
+	t := step.Task{ID: c.TaskID, Run: c.RunID, Job: run.Job, Key: run.Key, Version: run.Version, Step: c.Step, Element: c.Element, Attempt: c.Attempt, Fence: c.Fence}
+	if c.RunID == "" {
+		t.Key = c.Key
+	}
+	return t
+}
+
+// logger adds what names an attempt in a log.
+func (e *Engine) logger(c task.Claimed) *slog.Logger {
+	log := e.cfg.Logger.With("task_id", c.TaskID, "type", c.Type, "attempt", c.Attempt)
+	if c.RunID != "" {
+		log = log.With("run_id", c.RunID)
+	}
+	if c.Step != "" {
+		log = log.With("step", c.Step)
+	}
+	return log
+}
+
+// A comparison is the Runner of tasks of type compare.
+type comparison struct {
+	engine  *Engine
+	attempt *attempt
+}
+
+func (r comparison) Run(ctx context.Context, _ step.Input) (step.Output, error) {
+	took := r.engine.cfg.Clock().Sub(r.attempt.began)
+	_, _, err := r.engine.cfg.Comparer.Compare(ctx, r.attempt.Hold, took)
+	if err != nil && !errors.Is(err, step.ErrLeaseLost) {
+		err = step.Infrastructure(fmt.Errorf("compare the sources of run %s: %w", r.attempt.RunID, err))
+	}
+	return step.Output{}, err
+}
+
+// A panicError is a panic of a Runner. A Runner that ends its goroutine without
+// returning counts as one.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (p *panicError) Error() string {
+	if p.value == nil {
+		return "the step ended its goroutine without returning"
+	}
+	return fmt.Sprintf("the step panicked: %v", p.value)
+}
