@@ -20,7 +20,7 @@ type Job struct {
 	Location    *time.Location // UTC when the file names no zone
 	Period      *calendar.Rule // nil: the job has no period
 	Schedule    []Entry
-	Key         string      // upstream_key with its expressions; "": each run is its own
+	Key         string      // upstream_key with its expressions, checked; "": each run is its own
 	Inputs      []InputDecl // in the order of the file
 	Priority    int         // smaller runs first; 100 when not given
 	Connections []string
@@ -65,10 +65,10 @@ type Step struct {
 	ID      string
 	Uses    string
 	Source  bool            // its type only reads the outside
-	With    json.RawMessage // object; expressions stay as text
+	With    json.RawMessage // object; expressions stay as text, in the form of expr.Checked.Text
 	Refs    []string        // steps whose outputs With or If refer to
 	Needs   []string        // steps that must be over before
-	If      string          // bare expression; "": success()
+	If      string          // bare expression, checked; "": success()
 	Retry   Retry
 	Timeout time.Duration // 0: none
 	Line    int           // where the step begins in the file

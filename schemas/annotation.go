@@ -2,8 +2,6 @@ package schemas
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -16,7 +14,9 @@ type Annotation struct {
 	Connections []string // of "x-connection": the types allowed
 	Shortest    string   // of "x-duration": "" when the value is no duration
 	Longest     string
-	Timezone    bool // of "x-timezone"
+	Timezone    bool   // of "x-timezone"
+	Hint        string // of "x-hint": what the value has to be, to follow "must be"
+	Code        string // of "x-code": of problems with what Hint describes
 }
 
 // AnnotationOf returns what a compiled schema says about the values it
@@ -69,6 +69,10 @@ func (a *Annotation) set(key string, v any) error {
 		}
 	case "x-timezone":
 		a.Timezone, ok = v.(bool)
+	case "x-hint":
+		a.Hint, ok = v.(string)
+	case "x-code":
+		a.Code, ok = v.(string)
 	default:
 		return fmt.Errorf("read schema: unknown keyword %q", key)
 	}
@@ -87,21 +91,4 @@ func texts(v any) ([]string, bool) {
 		out = append(out, s)
 	}
 	return out, ok
-}
-
-// child steps down one token of a JSON pointer, which may be percent-encoded.
-func child(v any, token string) any {
-	if plain, err := url.PathUnescape(token); err == nil {
-		token = plain
-	}
-	token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
-	switch v := v.(type) {
-	case map[string]any:
-		return v[token]
-	case []any:
-		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
-			return v[i]
-		}
-	}
-	return nil
 }

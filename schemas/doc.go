@@ -3,7 +3,7 @@
 // 2020-12, so that an editor can complete and explain what it edits; the program
 // checks against the very same files. Nothing is ever loaded from the network.
 //
-// Four keywords of our own say what plain JSON Schema cannot:
+// Six keywords of our own say what plain JSON Schema cannot:
 //
 //   - "x-expression" marks a value that may hold ${{ }} and names what it yields:
 //     "text" (joined into text), "any", or types such as "file" or
@@ -13,4 +13,6 @@
 //   - "x-connection" marks the name of a connection of one of the listed types.
 //   - "x-duration" gives the shortest and the longest duration allowed.
 //   - "x-timezone" marks the name of a time zone.
+//   - "x-hint" says in words what a pattern means, to follow "must be"; "x-code"
+//     is the code of the problem when it does not hold.
 package schemas

@@ -82,14 +82,23 @@ func described(s, root map[string]any) bool {
 	return false
 }
 
-func TestAt_FindsTheKeywordOfAViolation(t *testing.T) {
+// A pattern means nothing to most people; each has its meaning beside it.
+func TestSchemas_SayWhatEveryPatternMeans(t *testing.T) {
 	t.Parallel()
-	got, _ := json.Marshal(schemas.At("madeira:///job.schema.json#/$defs/retry/properties/max_attempts/maximum"))
-	if string(got) != "100" {
-		t.Errorf("At(maximum of max_attempts) = %s, want 100", got)
-	}
-	if got := schemas.At("madeira:///job.schema.json#/no/such"); got != nil {
-		t.Errorf("At(/no/such) = %v, want nil", got)
+	err := fs.WalkDir(schemas.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(schemas.Files, name)
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, `"pattern": "`) && !strings.Contains(line, `"x-hint"`) && !strings.Contains(line, `"x-duration"`) {
+				t.Errorf("%s: pattern without x-hint: %s", name, line)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,227 @@
+package jobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"madeira/jobs/calendar"
+	"madeira/jobs/expr"
+	"madeira/schemas"
+)
+
+// An Env is what checking needs to know of the world.
+type Env struct {
+	FS      fs.FS     // where the files are
+	Today   time.Time // schedules have to fire after it
+	Catalog Catalog
+
+	// Cron reads the expression of a schedule entry; nil: calendar.NewSchedule.
+	Cron func(spec string, loc *time.Location) (Schedule, error)
+
+	// Connections and Channels are those of madeira.yaml: types by name. Nil maps
+	// are not checked against.
+	Connections map[string]string
+	Channels    map[string]string
+}
+
+// A Catalog knows the step types there are.
+type Catalog interface {
+	StepType(name string) (StepType, bool)
+	Names() []string
+}
+
+// A StepType is what checking needs to know of one kind of step.
+type StepType struct {
+	Name    string
+	Source  bool                 // it only reads the outside
+	Outputs map[string]expr.Type // nil: not declared, any may be referred to
+
+	// Schema of the settings; nil: that of schemas.Step, and where there is none
+	// anything goes.
+	Schema *jsonschema.Schema
+}
+
+// Check reads job files and returns those without a problem, in the order given,
+// and all problems: by file in the order given, then by line and column.
+func Check(files []string, env Env) ([]*Job, []Problem) {
+	var jobs []*Job
+	var problems []Problem
+	byName := map[string]*Job{}
+	for _, file := range files {
+		job, doc, found := checkFile(file, env)
+		if job != nil {
+			if first, taken := byName[job.Name]; taken && first.Path != file {
+				p := doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", job.Name, first.Path)
+				job, found = nil, []Problem{p}
+			}
+		}
+		problems = append(problems, found...)
+		if job != nil {
+			byName[job.Name] = job
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, problems
+}
+
+// checkFile returns the job of a file, or nil and what is wrong with it.
+func checkFile(file string, env Env) (*Job, *Document, []Problem) {
+	text, unreadable := readFile(env.FS, file)
+	if unreadable != nil {
+		return nil, nil, inFile(file, []Problem{*unreadable})
+	}
+	doc, problems := readYAML(file, text)
+	if doc == nil {
+		return nil, nil, sortProblems(problems)
+	}
+	root, _ := doc.Value.(map[string]any)
+	c := &checker{doc: doc, env: env, root: root, problems: problems, job: &Job{Path: file, Source: text}}
+	c.check()
+	if len(c.problems) > 0 {
+		return nil, doc, sortProblems(c.problems)
+	}
+	return c.job, doc, nil
+}
+
+// A checker finds out what one file means.
+type checker struct {
+	doc      *Document
+	env      Env
+	root     map[string]any
+	job      *Job
+	problems []Problem
+
+	steps   []stepInfo
+	byID    map[string]int // index of the first step of that id
+	inputs  map[string]expr.Type
+	outputs map[string]map[string]expr.Type // by step
+}
+
+func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
+
+// maxSteps and maxNeeds bound what one run becomes in the database.
+const (
+	maxSteps = 10_000
+	maxNeeds = 1_000
+)
+
+func (c *checker) check() {
+	if list, ok := c.root["steps"].([]any); ok && len(list) > maxSteps {
+		c.add(c.doc.keyProblem("/steps", "dag.too_large", "the job has %d steps; at most %d are allowed", len(list), maxSteps))
+		return
+	}
+	c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
+	sum := sha256.Sum256(marshal(c.doc.Value))
+	c.job.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	c.header()
+	c.schedule()
+	c.declareInputs()
+	c.readSteps()
+	c.graph()
+	c.expressions()
+	c.finish()
+}
+
+// header reads what needs no checking beyond the schema.
+func (c *checker) header() {
+	j := c.job
+	j.Name, j.Description = text(c.root, "name"), text(c.root, "description")
+	j.Priority = 100
+	if n, ok := c.root["priority"].(json.Number); ok {
+		j.Priority = int(integerOf(n))
+	}
+	if labels, ok := c.root["labels"].(map[string]any); ok {
+		j.Labels = make(map[string]string, len(labels))
+		for name := range labels {
+			j.Labels[name] = text(labels, name)
+		}
+	}
+	for i, v := range list(c.root, "connections") {
+		name, _ := v.(string)
+		j.Connections = append(j.Connections, name)
+		c.knownConnection(name, element("/connections", i))
+	}
+}
+
+// knownConnection checks a name against madeira.yaml.
+func (c *checker) knownConnection(name, pointer string) {
+	if c.env.Connections == nil || name == "" || name == stateConnection {
+		return
+	}
+	if _, ok := c.env.Connections[name]; !ok {
+		p := c.doc.Problem(pointer, "connection.unknown", "madeira.yaml has no connection %q", shorten(name))
+		c.add(suggest(p, nearest(name, keys(c.env.Connections))))
+	}
+}
+
+// stateConnection is the state database itself, which every job may use.
+const stateConnection = "state"
+
+// schedule reads the zone, the period and the entries of the schedule.
+func (c *checker) schedule() {
+	c.job.Location = time.UTC
+	zoneKnown := true
+	if name := text(c.root, "timezone"); name != "" {
+		if loc, err := calendar.LoadZone(name); err == nil {
+			c.job.Location = loc
+		} else {
+			zoneKnown = false
+		}
+	}
+	if m, ok := c.root["period"].(map[string]any); ok {
+		c.job.Period = &calendar.Rule{Every: calendar.Unit(text(m, "every")), Of: calendar.Of(text(m, "of"))}
+		if c.job.Period.Of == "" {
+			c.job.Period.Of = calendar.Previous
+		}
+	}
+	entries := list(c.root, "schedule")
+	if _, ok := c.root["timezone"]; !ok && len(entries) > 0 {
+		c.add(c.doc.keyProblem("/schedule", "schedule.timezone", "a schedule needs a time zone; add timezone, such as timezone: Asia/Shanghai"))
+	}
+	seen := map[string]bool{}
+	for i, v := range entries {
+		if m, ok := v.(map[string]any); ok && zoneKnown {
+			c.entry(m, element("/schedule", i), seen)
+		}
+	}
+}
+
+// entry reads one line of the schedule.
+func (c *checker) entry(m map[string]any, pointer string, seen map[string]bool) {
+	spec := strings.Join(strings.Fields(text(m, "cron")), " ")
+	if spec == "" {
+		return // the schema has said so
+	}
+	e := Entry{Name: spec + " " + c.job.Location.String(), Catchup: Catchup(text(m, "catchup"))}
+	at := child(pointer, "cron")
+	if seen[e.Name] {
+		c.add(c.doc.Problem(at, "schedule.duplicate", "cron %q is in the schedule twice; remove one", shorten(spec)))
+		return
+	}
+	seen[e.Name] = true
+	if e.Catchup == "" {
+		e.Catchup = CatchupLatest
+		if c.job.Period != nil {
+			e.Catchup = CatchupAll
+		}
+	}
+	e.Window, _ = ParseDuration(text(m, "catchup_window"))
+	var err error
+	if e.Schedule, err = c.cron(spec); err != nil {
+		p := c.doc.Problem(at, cronCode(err), "%v", err)
+		p.Value = shorten(spec)
+		c.add(p)
+		return
+	}
+	if e.Schedule.Next(c.env.Today.In(c.job.Location)).IsZero() {
+		c.add(c.doc.Problem(at, calendar.CodeNeverFires, "cron %q never fires after %s", shorten(spec), c.env.Today.Format(time.DateOnly)))
+		return
+	}
+	c.job.Schedule = append(c.job.Schedule, e)
+}

@@ -1,0 +1,238 @@
+package jobs
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A Document is a YAML file that was read into JSON values, and knows where each
+// of them stands.
+type Document struct {
+	File string
+
+	// Value is made of map[string]any, []any, string, json.Number, bool and nil.
+	Value any
+
+	lines  []string         // of the file, without line ends
+	places map[string]place // by JSON pointer
+	vague  map[string]bool  // pointers of values that were refused already
+}
+
+// A place is where a value and its key stand in the file.
+type place struct {
+	line, column       int
+	keyLine, keyColumn int // 0 for an element of a list and for the root
+	style              yaml.Style
+}
+
+// JSON returns the value as JSON, keys in the order of the file.
+func (d *Document) JSON() json.RawMessage { return d.ordered("", d.Value) }
+
+// ordered returns the JSON of a value at a pointer with the keys in the order of
+// the file: the columns of a step come out in the order a person wrote them in.
+func (d *Document) ordered(pointer string, v any) json.RawMessage {
+	var b bytes.Buffer
+	d.write(&b, pointer, v)
+	return b.Bytes()
+}
+
+func (d *Document) write(b *bytes.Buffer, pointer string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		b.WriteByte('{')
+		for i, key := range d.inOrder(pointer, v) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(marshal(key))
+			b.WriteByte(':')
+			d.write(b, child(pointer, key), v[key])
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			d.write(b, element(pointer, i), item)
+		}
+		b.WriteByte(']')
+	default:
+		b.Write(marshal(v))
+	}
+}
+
+// inOrder returns the keys of the mapping at a pointer in the order of the file.
+func (d *Document) inOrder(pointer string, m map[string]any) []string {
+	names := slices.Collect(maps.Keys(m))
+	slices.SortFunc(names, func(a, b string) int {
+		pa, pb := d.places[child(pointer, a)], d.places[child(pointer, b)]
+		return cmp.Or(cmp.Compare(pa.keyLine, pb.keyLine), cmp.Compare(pa.keyColumn, pb.keyColumn), strings.Compare(a, b))
+	})
+	return names
+}
+
+// Position returns where the value at a JSON pointer stands, or the nearest
+// value around it that is in the file.
+func (d *Document) Position(pointer string) (line, column int) {
+	p := d.place(pointer)
+	return p.line, p.column
+}
+
+// Problem returns a problem with the value at a JSON pointer.
+func (d *Document) Problem(pointer, code, format string, args ...any) Problem {
+	line, column := d.Position(pointer)
+	return d.problem(line, column, pointer, code, format, args...)
+}
+
+// keyProblem returns a problem with the key of the value at a pointer.
+func (d *Document) keyProblem(pointer, code, format string, args ...any) Problem {
+	p := d.place(pointer)
+	if p.keyLine == 0 {
+		p.keyLine, p.keyColumn = p.line, p.column
+	}
+	return d.problem(p.keyLine, p.keyColumn, pointer, code, format, args...)
+}
+
+func (d *Document) problem(line, column int, pointer, code, format string, args ...any) Problem {
+	return Problem{File: d.File, Line: line, Column: column, Code: code,
+		Message: fmt.Sprintf(format, args...), Path: pathOf(pointer)}
+}
+
+func (d *Document) place(pointer string) place {
+	for {
+		if p, ok := d.places[pointer]; ok {
+			return p
+		}
+		i := strings.LastIndexByte(pointer, '/')
+		if i < 0 {
+			return place{line: 1, column: 1}
+		}
+		pointer = pointer[:i]
+	}
+}
+
+// at returns the value at a JSON pointer, or nil.
+func (d *Document) at(pointer string) any {
+	v := d.Value
+	if pointer == "" {
+		return v
+	}
+	for token := range strings.SplitSeq(pointer[1:], "/") {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[unescape(token)]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil
+			}
+			v = in[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// inside returns the position of a byte of the text at a pointer. Where the text
+// is written with escapes or folded it is that of the whole value.
+func (d *Document) inside(pointer, text string, offset int) (line, column int) {
+	p := d.place(pointer)
+	before := text[:min(offset, len(text))]
+	row := strings.Count(before, "\n")
+	last := before[strings.LastIndexByte(before, '\n')+1:]
+	switch {
+	case p.style&yaml.LiteralStyle != 0:
+		rest, _, _ := strings.Cut(text[len(before)-len(last):], "\n")
+		if start := strings.Index(d.line(p.line+1+row), rest); start >= 0 && rest != "" {
+			return p.line + 1 + row, runes(d.line(p.line + 1 + row)[:start]+last) + 1
+		}
+	case p.style&yaml.FoldedStyle == 0 && row == 0:
+		source := afterColumn(d.line(p.line), p.column)
+		quote := ""
+		if p.style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && source != "" {
+			quote = source[:1]
+		}
+		if strings.HasPrefix(source, quote+before) {
+			return p.line, p.column + runes(quote+before)
+		}
+	}
+	return p.line, p.column
+}
+
+func (d *Document) line(n int) string {
+	if n < 1 || n > len(d.lines) {
+		return ""
+	}
+	return d.lines[n-1]
+}
+
+// afterColumn returns a line from a column on, which counts characters from 1.
+func afterColumn(line string, column int) string {
+	for i := range line {
+		if column--; column == 0 {
+			return line[i:]
+		}
+	}
+	return ""
+}
+
+func runes(s string) int { return len([]rune(s)) }
+
+// child returns the pointer of a key or element below another.
+func child(pointer, key string) string { return pointer + "/" + escape(key) }
+
+func element(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
+
+func escape(token string) string {
+	if !strings.ContainsAny(token, "~/") {
+		return token
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+}
+
+func unescape(token string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+}
+
+// pathOf writes a JSON pointer the way people do: steps[2].with.url.
+func pathOf(pointer string) string {
+	if pointer == "" {
+		return ""
+	}
+	var b strings.Builder
+	for token := range strings.SplitSeq(pointer[1:], "/") {
+		token = unescape(token)
+		if _, err := strconv.Atoi(token); err == nil {
+			b.WriteString("[" + token + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(shorten(token))
+	}
+	return b.String()
+}
+
+// marshal writes a JSON value. It cannot fail for what a Document holds. What
+// HTML would need escaped is left as it is: a regular expression stays readable.
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("write %T as JSON: %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

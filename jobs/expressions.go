@@ -1,0 +1,199 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"madeira/jobs/expr"
+	"madeira/schemas"
+)
+
+// expressions checks every value that the schemas cannot: expressions, names of
+// connections, durations, time zones.
+func (c *checker) expressions() {
+	w := walker{
+		skip: func(pointer string) bool {
+			return strings.HasPrefix(pointer, "/steps/") && strings.HasSuffix(pointer, "/with")
+		},
+		visit: func(v annotated) { c.value(v, expr.Env{Inputs: c.inputs, Period: c.job.Period != nil}, -1) },
+	}
+	w.walk([]*jsonschema.Schema{schemas.Job()}, annotated{value: c.doc.Value, replace: func(any) {}})
+	c.job.Key = text(c.root, "upstream_key")
+	for i := range c.steps {
+		s := &c.steps[i]
+		env := expr.Env{Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Needs: s.Needs}
+		if env.Needs == nil {
+			env.Needs = []string{}
+		}
+		if s.If != "" {
+			c.condition(i, env)
+		}
+		if s.known {
+			walkValues(s.schema, c.doc, child(s.pointer, "with"), func(v annotated) { c.value(v, env, i) })
+		}
+	}
+}
+
+// condition checks the "if" of a step.
+func (c *checker) condition(i int, env expr.Env) {
+	s := &c.steps[i]
+	at := child(s.pointer, "if")
+	if expr.Has(s.If) {
+		c.add(c.doc.Problem(at, "expr.bare", "a condition is written without ${{ }}: the whole text is one expression"))
+		return
+	}
+	checked, errs := expr.CheckCondition(s.If, env)
+	c.report(at, s.If, errs)
+	c.references(at, s.If, checked.Refs, i)
+	if len(errs) == 0 {
+		s.If = checked.Text
+	}
+}
+
+// value checks one value of the file. Step is the index of the step it belongs
+// to, or -1.
+func (c *checker) value(v annotated, env expr.Env, step int) {
+	if c.doc.vague[v.pointer] {
+		return
+	}
+	c.problems = append(c.problems, c.doc.checkPlain(v)...)
+	src, ok := v.value.(string)
+	if !ok {
+		return
+	}
+	if len(v.note.Connections) > 0 {
+		c.connection(v, src)
+	}
+	if strings.HasSuffix(v.pointer, "/if") && v.note.Expression == "bare" && step < 0 {
+		return // a condition, which is checked with what its step knows
+	}
+	if !expr.Has(src) {
+		c.literal(v, src)
+		return
+	}
+	switch v.note.Expression {
+	case "":
+		c.add(c.doc.Problem(v.pointer, "expr.not_allowed", "${{ }} is not allowed here; write the value itself"))
+	case "bare":
+		c.add(c.doc.Problem(v.pointer, "expr.bare", "this is an expression as it stands; write it without ${{ }}"))
+	case "never_sql":
+		at := max(strings.Index(src, "${{"), 0)
+		line, column := c.doc.inside(v.pointer, src, at)
+		c.add(c.doc.problem(line, column, v.pointer, "expr.sql_context", "a value never becomes part of SQL; write :name there and give name under args"))
+	default:
+		c.typed(v, src, env, step)
+	}
+}
+
+// literal checks a text without expressions where only an expression makes sense.
+func (c *checker) literal(v annotated, src string) {
+	switch v.note.Expression {
+	case "file":
+		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the file that a step left, such as ${{ steps.bill.outputs.file }}", shorten(src)))
+	case "dataset":
+		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the rows that a step left, such as ${{ steps.lines.outputs.rows }}", shorten(src)))
+	case "file|dataset", "object", "list":
+		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name an output of a step, such as ${{ steps.recon.outputs.summary }}", shorten(src)))
+	}
+}
+
+// typed checks a text with expressions and puts its frozen form in its place.
+func (c *checker) typed(v annotated, src string, env expr.Env, step int) {
+	checked, errs := expr.Check(src, env)
+	c.report(v.pointer, src, errs)
+	if len(errs) > 0 {
+		return
+	}
+	c.references(v.pointer, src, checked.Refs, step)
+	if !fits(checked.Type, v.note.Expression, step) {
+		c.add(c.doc.Problem(v.pointer, "expr.type", "this is of type %s; %s is needed", checked.Type, wanted(v.note.Expression)))
+		return
+	}
+	v.replace(checked.Text)
+}
+
+// fits reports whether a value of a type can stand where one of some types is
+// wanted. A key, which belongs to no step, is always joined into text.
+func fits(t expr.Type, want string, step int) bool {
+	if t == expr.TypeAny || want == "any" {
+		return true
+	}
+	for w := range strings.SplitSeq(want, "|") {
+		switch w {
+		case string(t):
+			return true
+		case "text":
+			if slices.Contains([]expr.Type{expr.TypeMoney, expr.TypeDate, expr.TypeTimestamp}, t) || step < 0 && t == expr.TypeInteger {
+				return true
+			}
+		case "scalar":
+			if !slices.Contains([]expr.Type{expr.TypeFile, expr.TypeDataset, expr.TypeList, expr.TypeObject}, t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func wanted(want string) string {
+	words := strings.Split(want, "|")
+	for i, w := range words {
+		if w == "scalar" {
+			words[i] = "a single value"
+		}
+	}
+	return listedOr(words)
+}
+
+// report turns errors of expressions into problems at their place in the file.
+func (c *checker) report(pointer, src string, errs []*expr.Error) {
+	for _, e := range errs {
+		line, column := c.doc.inside(pointer, src, e.Offset)
+		p := c.doc.problem(line, column, pointer, e.Code, "%s", e.Message)
+		p.Value = shorten(src)
+		c.add(suggest(p, e.Suggestion))
+	}
+}
+
+// references notes the steps that a step refers to and checks that they are over
+// before it starts.
+func (c *checker) references(pointer, src string, refs []expr.Ref, step int) {
+	for _, ref := range refs {
+		earlier, ok := c.byID[ref.Step]
+		if !ok || step < 0 {
+			continue
+		}
+		c.steps[step].refs[ref.Step] = true
+		if c.comesBefore(earlier, step) {
+			continue
+		}
+		line, column := c.doc.inside(pointer, src, ref.Offset)
+		if earlier == step {
+			c.add(c.doc.problem(line, column, pointer, "dag.not_before", "step %q cannot refer to its own outputs", ref.Step))
+			continue
+		}
+		c.add(c.doc.problem(line, column, pointer, "dag.not_before",
+			"step %q may not be over when %q starts; add it to needs", ref.Step, c.steps[step].ID))
+	}
+}
+
+// connection checks that the job may use a connection, and that it is of a type
+// that the step can use.
+func (c *checker) connection(v annotated, name string) {
+	if name == "" || expr.Has(name) {
+		return
+	}
+	declared := append([]string{stateConnection}, c.job.Connections...)
+	if !slices.Contains(declared, name) {
+		p := c.doc.Problem(v.pointer, "connection.undeclared", "the job does not declare connection %q; add it under connections", shorten(name))
+		p.Value = shorten(name)
+		c.add(suggest(p, nearest(name, declared)))
+		return
+	}
+	kind, known := c.env.Connections[name]
+	if known && !slices.Contains(v.note.Connections, kind) {
+		c.add(c.doc.Problem(v.pointer, "connection.type", "connection %q is of type %s; %s is needed", name, kind, listedOr(v.note.Connections)))
+	}
+}

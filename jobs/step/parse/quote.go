@@ -1,0 +1,128 @@
+package parse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"madeira/jobs/step"
+)
+
+// errPlain says that a field only looked as if it were quoted.
+var errPlain = errors.New("unquoted field")
+
+// quoted scans the field at p if it is quoted: blanks, a quote, anything with
+// doubled or escaped quotes, a quote, blanks. Text behind the closing quote
+// spoils the record; it is scanned on as unquoted so that the next one is found.
+func (s *scanner) quoted(b *block, p int, rec *record, lines *int64) (int, error) {
+	text := b.text
+	open := p
+	for open < len(text) && (text[open] == ' ' || text[open] == '\t') && text[open] != s.sep {
+		open++
+	}
+	if open == len(text) && !s.eof {
+		return 0, errIncomplete
+	}
+	if open == len(text) || text[open] != s.quote {
+		return 0, errPlain
+	}
+	closing, field, err := s.unquote(b, open+1)
+	if err != nil {
+		return 0, err
+	}
+	end := closing + 1
+	for end < len(text) && (text[end] == ' ' || text[end] == '\t') && text[end] != s.sep {
+		end++
+	}
+	if !s.whole(text, end) {
+		return 0, errIncomplete
+	}
+	*lines += countLines(text[open:closing])
+	if end < len(text) && text[end] != s.sep && text[end] != '\n' && text[end] != '\r' {
+		if rec.spoilt == 0 {
+			rec.spoilt = int32(len(b.fields)) - rec.first + 1
+		}
+		if end = s.plain(text, end); !s.whole(text, end) {
+			return 0, errIncomplete
+		}
+	}
+	b.fields = append(b.fields, field)
+	return end, nil
+}
+
+// unquote finds the closing quote of the field whose content begins at p.
+func (s *scanner) unquote(b *block, p int) (closing int, field span, err error) {
+	text, side := b.text, len(b.side)
+	piece := p // what of the content is not in side yet
+	for {
+		i := s.nextQuote(text, p)
+		switch {
+		case i < 0, i+1 == len(text) && !s.eof:
+			return 0, span{}, errIncomplete
+		case text[i] == s.quote && (s.backslash || i+1 == len(text) || text[i+1] != s.quote):
+			if len(b.side) == side {
+				return i, span{uint32(piece), uint32(i)}, nil
+			}
+			b.side = append(b.side, text[piece:i]...)
+			return i, span{uint32(side) | inSide, uint32(len(b.side))}, nil
+		case i+1 == len(text):
+			return 0, span{}, errIncomplete
+		case text[i] == s.quote || text[i+1] == s.quote || text[i+1] == '\\':
+			// The character behind is meant, and this one only says so.
+			b.side = append(b.side, text[piece:i]...)
+			piece, p = i+1, i+2
+			if i == piece-1 && len(b.side) == side { // nothing in front of it: side must still be used
+				b.side = append(b.side, text[piece])
+				piece++
+			}
+		default:
+			p = i + 1
+		}
+	}
+}
+
+func (s *scanner) nextQuote(text []byte, p int) int {
+	i := -1
+	if s.backslash {
+		i = bytes.IndexAny(text[p:], string([]byte{s.quote, '\\'}))
+	} else {
+		i = bytes.IndexByte(text[p:], s.quote)
+	}
+	if i < 0 {
+		return -1
+	}
+	return p + i
+}
+
+func countLines(text []byte) int64 {
+	n := bytes.Count(text, []byte{'\n'}) + bytes.Count(text, []byte{'\r'}) - bytes.Count(text, []byte("\r\n"))
+	return int64(n)
+}
+
+// giveUp decides what an unfinished record means: wait for more, or refuse the
+// file because a quote is never closed or something is too long. From is where
+// the unfinished field begins. What the record left in the block is taken back.
+func (s *scanner) giveUp(b *block, start, from int, rec record, side int) error {
+	number := len(b.fields) - int(rec.first) + 1
+	b.fields, b.side = b.fields[:rec.first], b.side[:side]
+	length := len(b.text) - from
+	isQuoted := from < len(b.text) && s.opens[b.text[from]] && bytes.HasPrefix(bytes.TrimLeft(b.text[from:], " \t"), []byte{s.quote})
+	switch {
+	case isQuoted && (s.eof || length > s.maxField):
+		line := s.line + countLines(b.text[start:from])
+		within := "before the file ends"
+		if !s.eof {
+			within = fmt.Sprintf("within %d bytes", s.maxField)
+		}
+		return step.PermanentCode("parse.quote", fmt.Errorf("%s: line %d, column %d: the quote that opens here is not closed %s: %q; close it, or declare quote: none", s.name, line, number, within, shorten(b.text[from:], 40)))
+	case length > s.maxField:
+		return s.tooLong(length, fmt.Sprintf("field %d", number))
+	case len(b.text)-start > s.maxRecord:
+		return s.tooLong(len(b.text)-start, "the record")
+	}
+	return errIncomplete
+}
+
+func (s *scanner) tooLong(length int, what string) error {
+	return step.PermanentCode("parse.line_too_long", fmt.Errorf("%s: line %d: %s has %d bytes or more, at most %d in a field and %d in a record are read; a separator or a line end may be missing, or raise limits", s.name, s.line, what, length, s.maxField, s.maxRecord))
+}

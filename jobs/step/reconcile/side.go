@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"madeira/jobs/dataset"
+	"madeira/jobs/step"
+)
+
+// A side is one of the two datasets and where in it the columns are.
+type side struct {
+	name   string // "left" or "right"
+	data   step.Dataset
+	schema dataset.Schema
+
+	keys     []int // in the order of the left dataset
+	amount   int
+	currency int
+	date     int // -1 when there is none
+	status   int // -1 when there is none
+
+	factor int64 // takes amounts to the scale of both sides
+	cutoff cutoff
+}
+
+// A plan is what the settings mean for these two datasets.
+type plan struct {
+	left, right side
+	sign        sign
+	scale       int   // of all amounts that are compared and shown
+	idKeys      []int // positions in keys, by name, so that ids do not depend on the order of columns
+	pass        string
+	accepts     map[string]statuses // by left status
+	hasStatus   bool
+}
+
+func newPlan(set settings) (*plan, error) {
+	p := &plan{sign: set.Sign == "opposite", pass: set.Match[0].ID, accepts: set.Status, hasStatus: set.Left.Status != ""}
+	var err error
+	if p.left, err = newSide("left", set.Left); err != nil {
+		return nil, err
+	}
+	if p.right, err = newSide("right", set.Right); err != nil {
+		return nil, err
+	}
+	if err := p.findKeys(set.Match[0].Keys); err != nil {
+		return nil, err
+	}
+	if err := p.setCutoffs(set.Cutoff); err != nil {
+		return nil, err
+	}
+	left, right := p.left.schema.Columns[p.left.amount].Scale, p.right.schema.Columns[p.right.amount].Scale
+	p.scale = max(left, right)
+	p.left.factor, p.right.factor = power10(p.scale-left), power10(p.scale-right)
+	return p, nil
+}
+
+func newSide(name string, set sideSettings) (side, error) {
+	s := side{name: name, data: set.Rows, schema: set.Rows.Schema, date: -1, status: -1}
+	if set.Rows.Digest == "" {
+		return s, fmt.Errorf("reconcile: %s.rows is no dataset; give it the rows of an earlier step", name)
+	}
+	for _, c := range []struct {
+		setting, column string
+		at              *int
+		kinds           []dataset.Kind
+	}{
+		{"amount", set.Amount, &s.amount, []dataset.Kind{dataset.Money}},
+		{"currency", set.Currency, &s.currency, []dataset.Kind{dataset.Currency}},
+		{"date", set.Date, &s.date, []dataset.Kind{dataset.Date, dataset.Timestamp}},
+		{"status", set.Status, &s.status, []dataset.Kind{dataset.Text}},
+	} {
+		if c.column == "" && (c.setting == "date" || c.setting == "status") {
+			continue
+		}
+		column, err := s.schema.Column(c.column)
+		if err != nil {
+			return s, fmt.Errorf("reconcile: %s.%s: %w", name, c.setting, err)
+		}
+		if !slices.Contains(c.kinds, column.Kind) {
+			return s, fmt.Errorf("reconcile: %s.%s: column %q is of type %s; it must be %s", name, c.setting, c.column, column.Kind, orOf(c.kinds))
+		}
+		*c.at = s.schema.Index(c.column)
+	}
+	return s, nil
+}
+
+func orOf(kinds []dataset.Kind) string {
+	words := make([]string, len(kinds))
+	for i, k := range kinds {
+		words[i] = string(k)
+	}
+	return strings.Join(words, " or ")
+}
+
+// findKeys finds the key columns of both sides. Their order is that of the left
+// dataset, as the settings come as an object, which has none.
+func (p *plan) findKeys(keys map[string]string) error {
+	for name := range keys {
+		if _, err := p.left.schema.Column(name); err != nil {
+			return fmt.Errorf("reconcile: keys of %q, left side: %w", p.pass, err)
+		}
+	}
+	for i, left := range p.left.schema.Columns {
+		name, ok := keys[left.Name]
+		if !ok {
+			continue
+		}
+		right, err := p.right.schema.Column(name)
+		if err != nil {
+			return fmt.Errorf("reconcile: keys of %q, right side: %w", p.pass, err)
+		}
+		if !comparable(left, right) {
+			return fmt.Errorf("reconcile: keys of %q: left column %q is %s and right column %q is %s; declare them alike",
+				p.pass, left.Name, describe(left), right.Name, describe(right))
+		}
+		p.left.keys = append(p.left.keys, i)
+		p.right.keys = append(p.right.keys, p.right.schema.Index(name))
+	}
+	for i := range p.left.keys {
+		p.idKeys = append(p.idKeys, i)
+	}
+	slices.SortFunc(p.idKeys, func(a, b int) int {
+		return strings.Compare(p.left.schema.Columns[p.left.keys[a]].Name, p.left.schema.Columns[p.left.keys[b]].Name)
+	})
+	return nil
+}
+
+// comparable reports whether equal values of two columns are kept alike.
+func comparable(a, b dataset.Column) bool {
+	if a.Kind.IsText() || b.Kind.IsText() {
+		return a.Kind.IsText() == b.Kind.IsText()
+	}
+	return a.Kind == b.Kind && (!a.Kind.IsDecimal() || a.Scale == b.Scale)
+}
+
+func describe(c dataset.Column) string {
+	if c.Kind.IsDecimal() {
+		return fmt.Sprintf("%s with %d decimals", c.Kind, c.Scale)
+	}
+	return string(c.Kind)
+}
+
+func (p *plan) setCutoffs(set *cutoffSettings) error {
+	p.left.cutoff, p.right.cutoff = never, never
+	if set == nil {
+		return nil
+	}
+	c, err := newCutoffs(set)
+	if err != nil {
+		return err
+	}
+	for _, s := range []*side{&p.left, &p.right} {
+		if s.date < 0 {
+			continue
+		}
+		column := s.schema.Columns[s.date]
+		if s.cutoff, err = c.of(column.Kind); err != nil {
+			return fmt.Errorf("reconcile: %s.date: column %q: %w", s.name, column.Name, err)
+		}
+	}
+	return nil
+}
+
+func power10(n int) int64 {
+	p := int64(1)
+	for range n {
+		p *= 10
+	}
+	return p
+}

@@ -1,0 +1,194 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"madeira/jobs/calendar"
+	"madeira/jobs/expr"
+	"madeira/schemas"
+)
+
+// A stepInfo is a step while it is checked.
+type stepInfo struct {
+	Step
+	pointer string
+	values  map[string]any // as in the file
+	schema  *jsonschema.Schema
+	known   bool // its type is in the catalog
+	needs   []int
+	refs    map[string]bool
+}
+
+// reservedStep is the step of a run that compares sources.
+const reservedStep = "compare"
+
+// readSteps reads every step by itself.
+func (c *checker) readSteps() {
+	c.byID = map[string]int{}
+	c.outputs = map[string]map[string]expr.Type{}
+	for i, v := range list(c.root, "steps") {
+		m, _ := v.(map[string]any)
+		s := stepInfo{pointer: element("/steps", i), values: m, refs: map[string]bool{}}
+		s.ID, s.Uses, s.If = text(m, "id"), text(m, "uses"), text(m, "if")
+		s.Line, s.Column = c.doc.Position(s.pointer)
+		s.Timeout, s.Retry = c.patience(&s)
+		c.identify(&s, i)
+		c.typeOf(&s)
+		c.steps = append(c.steps, s)
+	}
+}
+
+// identify checks that ids are unique.
+func (c *checker) identify(s *stepInfo, i int) {
+	at := child(s.pointer, "id")
+	first, taken := c.byID[s.ID]
+	switch {
+	case s.ID == "":
+	case s.ID == reservedStep:
+		c.add(c.doc.Problem(at, "id.reserved", "%q is the name of a step that every run has; choose another", s.ID))
+	case taken:
+		line, _ := c.doc.Position(c.steps[first].pointer)
+		c.add(c.doc.Problem(at, "dag.duplicate_id", "step %q is here twice: in line %d and here; rename one", shorten(s.ID), line))
+	default:
+		c.byID[s.ID] = i
+	}
+}
+
+// typeOf looks the type of a step up and checks the settings of types whose
+// schema is not part of that of job files.
+func (c *checker) typeOf(s *stepInfo) {
+	if s.Uses == "" {
+		return
+	}
+	t, ok := c.env.Catalog.StepType(s.Uses)
+	if !ok {
+		p := c.doc.Problem(child(s.pointer, "uses"), "step.unknown_type", "there is no step type %q", shorten(s.Uses))
+		p.Value = shorten(s.Uses)
+		p = suggest(p, nearest(s.Uses, c.env.Catalog.Names()))
+		if p.Suggestion == "" {
+			p.Message += "; known are " + listed(c.env.Catalog.Names())
+		}
+		c.add(p)
+		c.declare(s.ID, nil)
+		return
+	}
+	s.known, s.Source = true, t.Source
+	c.declare(s.ID, t.Outputs)
+	builtIn, isBuiltIn := schemas.Step(s.Uses)
+	s.schema = t.Schema
+	if s.schema == nil {
+		s.schema = builtIn
+	}
+	if with, ok := s.values["with"].(map[string]any); ok && s.schema != nil && !(isBuiltIn && s.schema == builtIn) {
+		c.problems = append(c.problems, c.doc.validate(s.schema, with, child(s.pointer, "with"))...)
+	}
+}
+
+// declare notes the outputs of a step for expressions. Every step has a report.
+func (c *checker) declare(id string, outputs map[string]expr.Type) {
+	if outputs != nil {
+		outputs = maps.Clone(outputs)
+		outputs["report"] = expr.TypeText
+	}
+	if _, twice := c.outputs[id]; !twice && id != "" {
+		c.outputs[id] = outputs
+	}
+}
+
+// patience returns how long a step may take and how it is tried again, the job's
+// defaults filled in.
+func (c *checker) patience(s *stepInfo) (time.Duration, Retry) {
+	defaults, _ := c.root["defaults"].(map[string]any)
+	timeout, ok := s.values["timeout"].(string)
+	if !ok {
+		timeout = text(defaults, "timeout")
+	}
+	limit, _ := ParseDuration(timeout)
+	var r Retry
+	c.retry(&r, defaults, "/defaults")
+	c.retry(&r, s.values, s.pointer)
+	return limit, r
+}
+
+// retry fills in what one mapping says about trying again.
+func (c *checker) retry(r *Retry, from map[string]any, pointer string) {
+	retry, _ := from["retry"].(map[string]any)
+	if n, ok := retry["max_attempts"].(json.Number); ok {
+		r.MaxAttempts = int(integerOf(n))
+	}
+	if n, ok := retry["factor"].(json.Number); ok {
+		r.Factor, _ = n.Float64()
+	}
+	delay, longest := text(retry, "delay"), text(retry, "max_delay")
+	if d, err := ParseDuration(delay); err == nil {
+		r.Delay = d
+	}
+	if d, err := ParseDuration(longest); err == nil {
+		r.MaxDelay = d
+	}
+	if delay != "" && longest != "" && r.Delay > r.MaxDelay {
+		c.add(c.doc.Problem(pointer+"/retry/delay", "value.range", "%q is longer than max_delay %q; swap them or leave one out", delay, longest))
+	}
+}
+
+// finish puts the steps into the job.
+func (c *checker) finish() {
+	for _, s := range c.steps {
+		s.With = json.RawMessage("{}")
+		if with, ok := s.values["with"].(map[string]any); ok {
+			s.With = c.doc.ordered(child(s.pointer, "with"), with)
+		}
+		s.Refs = slices.Sorted(maps.Keys(s.refs))
+		c.job.Steps = append(c.job.Steps, s.Step)
+	}
+}
+
+// cron reads a cron expression.
+func (c *checker) cron(spec string) (Schedule, error) {
+	if c.env.Cron != nil {
+		return c.env.Cron(spec, c.job.Location)
+	}
+	s, err := calendar.NewSchedule(spec, c.job.Location)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func cronCode(err error) string {
+	var spec *calendar.SpecError
+	if errors.As(err, &spec) {
+		return spec.Code
+	}
+	return calendar.CodeCron
+}
+
+// text returns the text under a key, or "".
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+func list(m map[string]any, key string) []any {
+	l, _ := m[key].([]any)
+	return l
+}
+
+// integerOf returns a number that the schema has found to be a small integer;
+// 0 where it is not.
+func integerOf(n json.Number) int64 {
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return i
+}
+
+func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

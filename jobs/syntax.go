@@ -1,0 +1,136 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+var (
+	aboutLine     = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+	unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
+)
+
+// syntaxProblem locates an error of the parser, which says about which line but
+// never which column; a second parser knows better and is used for that alone.
+func syntaxProblem(text []byte, err error) Problem {
+	p := Problem{Line: 1, Column: 1, Code: "yaml.syntax", Message: err.Error()}
+	if m := aboutLine.FindStringSubmatch(err.Error()); m != nil {
+		if line, err := strconv.Atoi(m[1]); err == nil {
+			p.Line = line
+		}
+		p.Message = m[2]
+	}
+	switch {
+	case strings.Contains(p.Message, "exceeded max depth"):
+		p.Code, p.Message = "yaml.depth_limit", fmt.Sprintf("lists and mappings are nested more than %d deep", maxDepth)
+		if line, column, ok := deepest(text); ok {
+			p.Line, p.Column = line, column
+		}
+		return p
+	case unknownAnchor.MatchString(p.Message):
+		name := unknownAnchor.FindStringSubmatch(p.Message)[1]
+		p.Code, p.Message = "yaml.alias_limit", fmt.Sprintf("anchors and aliases are not part of job files, and there is no &%s; write the value out", shorten(name))
+		p.Line, p.Column = positionOf(text, strings.Index(string(text), "*"+name))
+		return p
+	}
+	if line, column, ok := tabIndent(text); ok && line <= p.Line+1 {
+		p.Line, p.Column, p.Message = line, column, "a tab indents this line; YAML is indented with spaces"
+		return p
+	}
+	if line, column, message, ok := locate(text); ok {
+		p.Line, p.Column, p.Message = line, column, message
+	}
+	p.Message = shortenTo(p.Message, 200)
+	return p
+}
+
+// locate asks the second parser where the error is. It is given only small
+// texts without deep nesting, on which it is known to end.
+func locate(text []byte) (line, column int, message string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // its position would have been a courtesy
+		}
+	}()
+	if len(text) > maxLocate || brackets(text) > maxDepth {
+		return 0, 0, "", false
+	}
+	_, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	var syntax interface {
+		GetToken() *token.Token
+		GetMessage() string
+	}
+	if !errors.As(err, &syntax) || syntax.GetToken() == nil || syntax.GetToken().Position == nil {
+		return 0, 0, "", false
+	}
+	at := syntax.GetToken().Position
+	return max(at.Line, 1), max(at.Column, 1), syntax.GetMessage(), true
+}
+
+// maxLocate bounds the time the second parser can take.
+const maxLocate = 64 << 10
+
+// tabIndent returns the first line whose indentation holds a tab.
+func tabIndent(text []byte) (line, column int, ok bool) {
+	for i, s := range lines(text) {
+		indent := s[:len(s)-len(strings.TrimLeft(s, " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && len(indent) < len(s) && s[len(indent)] != '#' {
+			return i + 1, tab + 1, true
+		}
+	}
+	return 0, 0, false
+}
+
+// brackets returns how deep brackets are nested at most, quoted ones included.
+func brackets(text []byte) int {
+	depth, most := 0, 0
+	for _, c := range text {
+		switch c {
+		case '[', '{':
+			depth++
+			most = max(most, depth)
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return most
+}
+
+// deepest returns where the nesting of brackets first goes beyond maxDepth.
+func deepest(text []byte) (line, column int, ok bool) {
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				line, column = positionOf(text, i)
+				return line, column, true
+			}
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+	}
+	return 0, 0, false
+}
+
+// positionOf returns the line and column of a byte.
+func positionOf(text []byte, at int) (line, column int) {
+	if at < 0 {
+		return 1, 1
+	}
+	before := lines(text[:at])
+	return len(before), runes(before[len(before)-1]) + 1
+}
+
+func shortenTo(s string, limit int) string {
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit]) + "…"
+	}
+	return s
+}

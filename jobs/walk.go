@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"madeira/schemas"
+)
+
+// An annotated value is a value that is no list and no mapping, with what the
+// schema says about it.
+type annotated struct {
+	pointer string
+	value   any
+	note    schemas.Annotation
+	replace func(any) // puts another value in its place
+}
+
+// walkValues visits every single value at and below a pointer in a fixed order.
+// Without a schema every text may hold expressions of any type.
+func walkValues(schema *jsonschema.Schema, doc *Document, pointer string, visit func(annotated)) {
+	w := walker{visit: visit, free: schema == nil}
+	var start []*jsonschema.Schema
+	if schema != nil {
+		start = append(start, schema)
+	}
+	w.walk(start, annotated{pointer: pointer, value: doc.at(pointer), replace: func(any) {}})
+}
+
+type walker struct {
+	visit func(annotated)
+	free  bool
+	skip  func(pointer string) bool // subtrees to leave out; nil for none
+}
+
+func (w *walker) walk(all []*jsonschema.Schema, v annotated) {
+	if w.skip != nil && w.skip(v.pointer) {
+		return
+	}
+	var here []*jsonschema.Schema
+	for _, s := range all {
+		here = applying(s, v.value, here)
+	}
+	switch in := v.value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(in)) {
+			w.walk(ofKey(here, key), annotated{pointer: child(v.pointer, key), value: in[key],
+				replace: func(n any) { in[key] = n }})
+		}
+	case []any:
+		for i := range in {
+			w.walk(ofItems(here), annotated{pointer: element(v.pointer, i), value: in[i],
+				replace: func(n any) { in[i] = n }})
+		}
+	default:
+		v.note = merged(here)
+		if w.free {
+			v.note.Expression = "any"
+		}
+		w.visit(v)
+	}
+}
+
+// applying appends a schema and those that describe the same value.
+func applying(s *jsonschema.Schema, v any, to []*jsonschema.Schema) []*jsonschema.Schema {
+	if s == nil || slices.Contains(to, s) {
+		return to
+	}
+	to = append(to, s)
+	to = applying(s.Ref, v, to)
+	for _, sub := range s.AllOf {
+		to = applying(sub, v, to)
+	}
+	if s.If != nil {
+		branch := s.Then
+		if s.If.Validate(v) != nil {
+			branch = s.Else
+		}
+		to = applying(branch, v, to)
+	}
+	return to
+}
+
+func ofKey(all []*jsonschema.Schema, key string) []*jsonschema.Schema {
+	var out []*jsonschema.Schema
+	for _, s := range all {
+		if p, ok := s.Properties[key]; ok {
+			out = append(out, p)
+		} else if p, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func ofItems(all []*jsonschema.Schema) []*jsonschema.Schema {
+	var out []*jsonschema.Schema
+	for _, s := range all {
+		if s.Items2020 != nil {
+			out = append(out, s.Items2020)
+		}
+	}
+	return out
+}
+
+// merged returns what several schemas say about one value.
+func merged(all []*jsonschema.Schema) schemas.Annotation {
+	var note schemas.Annotation
+	for _, s := range all {
+		a := schemas.AnnotationOf(s)
+		if a.Expression != "" {
+			note.Expression = a.Expression
+		}
+		if a.Shortest != "" {
+			note.Shortest, note.Longest = a.Shortest, a.Longest
+		}
+		if len(a.Connections) > 0 {
+			note.Connections = a.Connections
+		}
+		note.Timezone = note.Timezone || a.Timezone
+	}
+	return note
+}
