@@ -9,7 +9,7 @@ type Index struct {
 	table *Table
 	cols  []int
 	seed  uint64
-	slots []uint64 // lower half of the hash, then the first row of the key + 1; 0 is free
+	slots []uint64 // upper half of the hash, then the first row of the key + 1; 0 is free
 	next  []uint32 // for each row the next row of its key + 1; 0 is the end
 }
 
@@ -41,7 +41,7 @@ func NewIndexOf(t *Table, cols []int, seed uint64, keep func(row int) bool) *Ind
 		hash := HashKey(k.Batch, cols, k.Row, seed)
 		slot := x.find(k, hash)
 		x.next[i] = uint32(x.slots[slot])
-		x.slots[slot] = hash<<32 | uint64(i+1)
+		x.slots[slot] = hash&upper | uint64(i+1)
 	}
 	return x
 }
@@ -65,15 +65,21 @@ func (x *Index) Take(k Key) int {
 		return -1
 	}
 	row := int(first) - 1
-	x.slots[slot] = x.slots[slot]&^0xffffffff | uint64(x.next[row])
+	x.slots[slot] = x.slots[slot]&upper | uint64(x.next[row])
 	if x.next[row] == 0 {
 		x.slots[slot] = used
 	}
 	return row
 }
 
-// used marks a slot whose rows have all been taken: a search goes on behind it.
-const used = 1 << 32
+const (
+	// upper is the half of a hash that a slot keeps, to spare most comparisons of
+	// different keys. The lower half says where a search begins.
+	upper = 0xffffffff << 32
+
+	// used marks a slot whose rows have all been taken: a search goes on behind it.
+	used = 1 << 32
+)
 
 // find returns the slot that holds the key, or the free one that ends the search.
 func (x *Index) find(k Key, hash uint64) uint64 {
@@ -83,7 +89,7 @@ func (x *Index) find(k Key, hash uint64) uint64 {
 		if s == 0 {
 			return slot
 		}
-		if first := uint32(s); first != 0 && s>>32 == hash&0xffffffff && KeysEqual(x.table.Key(x.cols, int(first)-1), k) {
+		if first := uint32(s); first != 0 && s&upper == hash&upper && KeysEqual(x.table.Key(x.cols, int(first)-1), k) {
 			return slot
 		}
 	}

@@ -20,33 +20,33 @@ type Key struct {
 // booleans, dates and timestamps each only with their like. A null equals a null
 // and nothing else, not even an empty text.
 func KeysEqual(a, b Key) bool {
-	for n, ca := range a.Columns {
-		if !valuesEqual(a.Batch, ca, a.Row, Key{b.Batch, b.Columns[n : n+1], b.Row}) {
+	for n := range a.Columns {
+		if !valuesEqual(a, b, n) {
 			return false
 		}
 	}
 	return true
 }
 
-// valuesEqual compares one value with that of a key of one column.
-func valuesEqual(b *Batch, col, row int, other Key) bool {
-	oc := other.Columns[0]
-	v, w := &b.Columns[col], &other.Batch.Columns[oc]
-	if n := v.Null(row); n || w.Null(other.Row) {
-		return n && w.Null(other.Row)
+// valuesEqual compares the n-th values of two keys.
+func valuesEqual(a, b Key, n int) bool {
+	ca, cb := a.Columns[n], b.Columns[n]
+	v, w := &a.Batch.Columns[ca], &b.Batch.Columns[cb]
+	if null := v.Null(a.Row); null || w.Null(b.Row) {
+		return null && w.Null(b.Row)
 	}
 	class := classOf(v.Kind)
 	if class != classOf(w.Kind) {
 		return false
 	}
 	if class == textual {
-		return bytes.Equal(v.Text(row), w.Text(other.Row))
+		return bytes.Equal(v.Text(a.Row), w.Text(b.Row))
 	}
-	x, y := v.Ints[row], w.Ints[other.Row]
+	x, y := v.Ints[a.Row], w.Ints[b.Row]
 	if class != numeric {
 		return x == y
 	}
-	sx, sy := scaleOf(b, col), scaleOf(other.Batch, oc)
+	sx, sy := scaleOf(a.Batch, ca), scaleOf(b.Batch, cb)
 	return sx == sy && x == y || sx != sy && Fixed{x, sx}.Cmp(Fixed{y, sy}) == 0
 }
 

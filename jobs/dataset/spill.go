@@ -22,6 +22,7 @@ type Spill struct {
 	size     int64    // of the file
 	chunk    int      // bytes after which a buffer is written
 	parts    []spillPart
+	row      []byte // memory for the row that is being added
 	finished bool
 	err      error // the first failure of Add; all later calls return it
 }
@@ -88,24 +89,34 @@ func (s *Spill) Add(part int, b *Batch, row int) error {
 	if s.err != nil {
 		return s.err
 	}
+	s.row = appendRow(s.row[:0], b, row)
 	p := &s.parts[part]
-	before := len(p.buf)
-	p.buf = appendRow(p.buf, b, row)
 	p.rows++
-	p.bytes += int64(len(p.buf) - before)
-	switch {
-	case len(p.buf) < s.chunk:
-		return nil
-	case before == 0 || len(p.buf) == s.chunk:
-		s.err = s.write(p, len(p.buf))
-	default:
-		s.err = s.write(p, before)
+	p.bytes += int64(len(s.row))
+	if len(p.buf)+len(s.row) > s.chunk {
+		if s.err = s.write(p, p.buf); s.err != nil {
+			return s.err
+		}
+		p.buf = p.buf[:0]
 	}
-	return s.err
+	if len(s.row) > s.chunk {
+		s.err = s.write(p, s.row)
+		return s.err
+	}
+	if need := len(p.buf) + len(s.row); need > cap(p.buf) {
+		grown := make([]byte, len(p.buf), min(max(need, 2*cap(p.buf), leastChunk/2), s.chunk))
+		copy(grown, p.buf)
+		p.buf = grown
+	}
+	p.buf = append(p.buf, s.row...)
+	return nil
 }
 
-// write moves the first n bytes of a buffer to the file.
-func (s *Spill) write(p *spillPart, n int) error {
+// write adds rows of a partition to the file.
+func (s *Spill) write(p *spillPart, rows []byte) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	if s.file == nil {
 		f, err := os.CreateTemp(s.dir, "spill-*")
 		if err != nil {
@@ -113,16 +124,11 @@ func (s *Spill) write(p *spillPart, n int) error {
 		}
 		s.file = f
 	}
-	if _, err := s.file.WriteAt(p.buf[:n], s.size); err != nil {
+	if _, err := s.file.WriteAt(rows, s.size); err != nil {
 		return fmt.Errorf("spill rows: %w", err)
 	}
-	p.chunks = append(p.chunks, spillChunk{s.size, int64(n)})
-	s.size += int64(n)
-	rest := copy(p.buf, p.buf[n:])
-	p.buf = p.buf[:rest]
-	if cap(p.buf) > 2*s.chunk && rest <= s.chunk {
-		p.buf = append(make([]byte, 0, s.chunk), p.buf...) // one long row must not keep its memory
-	}
+	p.chunks = append(p.chunks, spillChunk{s.size, int64(len(rows))})
+	s.size += int64(len(rows))
 	return nil
 }
 
@@ -138,10 +144,8 @@ func (s *Spill) Finish() error {
 	}
 	for i := range s.parts {
 		p := &s.parts[i]
-		if len(p.buf) > 0 {
-			if s.err = s.write(p, len(p.buf)); s.err != nil {
-				return s.err
-			}
+		if s.err = s.write(p, p.buf); s.err != nil {
+			return s.err
 		}
 		p.buf = nil
 	}
