@@ -1,0 +1,181 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// Compare implements engine.Comparer. A lost fence is step.ErrLeaseLost. Asked
+// again by the same claim after the answer was lost, it repeats the answer.
+func (db *DB) Compare(ctx context.Context, h task.Hold, took time.Duration) (repeatedOf string, version int, err error) {
+	err = db.write(ctx, func(ctx context.Context, tx txn) error {
+		repeatedOf, version, err = tx.compare(ctx, h, took)
+		return err
+	})
+	if err != nil {
+		return "", 0, fmt.Errorf("compare with the last good version, task %d: %w", h.TaskID, err)
+	}
+	return repeatedOf, version, nil
+}
+
+type heldRow struct {
+	RunID     string
+	State     task.State
+	Moves     int
+	Attempt   int
+	Fence     int64
+	Worker    string
+	ClaimedAt instant
+}
+
+func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (string, int, error) {
+	leased, err := tx.free(ctx, h)
+	if err != nil {
+		return "", 0, err
+	}
+	var held heldRow
+	err = tx.NewRaw(`SELECT run_id, state, moves, attempt, fence, coalesce(worker, '') AS worker, claimed_at
+		FROM task_queue WHERE id = ? AND fence = ?`+tx.dialect.forUpdate(), h.TaskID, h.Fence).Scan(ctx, &held)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", 0, step.ErrLeaseLost
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	run, err := tx.findRun(ctx, held.RunID)
+	if err != nil {
+		return "", 0, err
+	}
+	if held.State == task.Success {
+		return run.RepeatedOf, run.Version, nil
+	}
+	if !leased || held.State != task.Processing {
+		return "", 0, step.ErrLeaseLost
+	}
+	if err := tx.succeed(ctx, h, held, took); err != nil {
+		return "", 0, err
+	}
+	good, err := tx.lastGood(ctx, run)
+	if err != nil {
+		return "", 0, err
+	}
+	same, err := tx.same(ctx, run, good)
+	if err != nil {
+		return "", 0, err
+	}
+	if same {
+		return good.ID, 0, tx.repeat(ctx, run, good)
+	}
+	if run.Version == 0 {
+		if run.Version, err = tx.nextVersion(ctx, run, ""); err != nil {
+			return "", 0, err
+		}
+	}
+	return "", run.Version, tx.advance(ctx, []over{{id: h.TaskID, run: run.ID, step: true}})
+}
+
+// free gives up the lease and reports whether it was there.
+func (tx txn) free(ctx context.Context, h task.Hold) (bool, error) {
+	res, err := tx.NewRaw("DELETE FROM task_lease WHERE task_id = ? AND fence = ?", h.TaskID, h.Fence).Exec(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+// succeed writes the comparison itself as a success.
+func (tx txn) succeed(ctx context.Context, h task.Hold, held heldRow, took time.Duration) error {
+	err := tx.exec(ctx, `UPDATE task_queue SET state = 'success', reason = NULL, failure = NULL, moves = moves + 1, finished_at = ?
+		WHERE id = ? AND fence = ? AND state = 'processing'`, tx.now, h.TaskID, h.Fence)
+	if err != nil {
+		return err
+	}
+	return tx.tell(ctx, []logRow{{
+		TaskID: h.TaskID, Seq: held.Moves + 1, From: task.Pending, To: task.Success, Attempt: held.Attempt, Fence: h.Fence,
+		Worker: held.Worker, ClaimedAt: held.ClaimedAt, TookMS: took.Milliseconds(), At: tx.now,
+	}})
+}
+
+// lastGood returns the last version of the run's key that ended well, or no run.
+func (tx txn) lastGood(ctx context.Context, run task.Run) (task.Run, error) {
+	var row runRow
+	err := tx.NewSelect().Model(&row).Join("JOIN run_key k ON k.run_id = r.id").
+		Where("k.job = ? AND k.upstream_key = ?", run.Job, run.Key).
+		Where("r.status IN ('success', 'warning')").OrderExpr("k.version DESC").Limit(1).Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return task.Run{}, nil
+	}
+	return row.run(), err
+}
+
+// same reports whether the run would do again what the good one did: the same job
+// with the same inputs, and every leading source has read the same. A source that
+// left no digest has never read the same.
+func (tx txn) same(ctx context.Context, run, good task.Run) (bool, error) {
+	if good.ID == "" || run.JobDigest != good.JobDigest || !equalJSON(run.Inputs, good.Inputs) {
+		return false, nil
+	}
+	var changed int
+	err := tx.NewRaw(`SELECT count(*) FROM task_queue n
+		JOIN task_dependency d ON d.needs_id = n.id
+		JOIN task_queue c ON c.id = d.task_id AND c.step = ?2
+		LEFT JOIN task_queue g ON g.run_id = ?1 AND g.step = n.step AND g.element = n.element
+		WHERE n.run_id = ?0 AND (n.digest IS NULL OR g.digest IS NULL OR n.digest <> g.digest)`,
+		run.ID, good.ID, task.TypeCompare).Scan(ctx, &changed)
+	return changed == 0, err
+}
+
+// equalJSON compares values, not their spelling: jsonb has its own order of keys.
+func equalJSON(a, b json.RawMessage) bool {
+	x, errA := canonical(a)
+	y, errB := canonical(b)
+	return errA == nil && errB == nil && bytes.Equal(x, y)
+}
+
+func canonical(raw json.RawMessage) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// repeat ends the run as a repetition and cancels what of it was still to be done.
+func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
+	const open = "state IN ('blocked', 'pending', 'waiting')"
+	if err := tx.lock(ctx, "SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND "+open+" ORDER BY id", run.ID); err != nil {
+		return err
+	}
+	for _, table := range []string{"task_ready", "task_later", "task_undecided"} {
+		if err := tx.exec(ctx, "DELETE FROM "+table+" WHERE task_id IN (SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND "+open+")", run.ID); err != nil {
+			return err
+		}
+	}
+	err := tx.exec(ctx, `INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
+		SELECT id, moves + 1, state, 'cancelled', attempt, fence, ?, ? FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND `+open,
+		task.ReasonRepeated, tx.now, run.ID)
+	if err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, `UPDATE task_queue SET state = 'cancelled', reason = ?, moves = moves + 1, finished_at = ?
+		WHERE run_id = ? AND step IS NOT NULL AND `+open, task.ReasonRepeated, tx.now, run.ID); err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, "UPDATE run SET status = 'repeated', repeated_of = ?, open_steps = 0, finished_at = ? WHERE id = ? AND status IN ('running', 'waiting')",
+		good.ID, tx.now, run.ID); err != nil {
+		return err
+	}
+	return tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ? WHERE run_id = ? AND outcome IN ('ran', 'caught_up')",
+		task.DueRepeated, "nothing has changed since run "+good.ID, run.ID)
+}

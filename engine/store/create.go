@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
+)
+
+// errEnded says that the run which held a key ended between two statements.
+var errEnded = errors.New("the run that held the key has just ended: ask again")
+
+// CreateRun implements scheduler.Store. What decides are the unique constraints:
+// the new run takes the one live place of its key, and only once it has it, its
+// version is settled, because nobody else can give the key a version then.
+//
+// An occurrence on record without a run gives a Created with no run in it.
+func (db *DB) CreateRun(ctx context.Context, n task.NewRun) (task.Created, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return task.Created{}, fmt.Errorf("make a run of %s: %w", n.Run.Job, err)
+	}
+	n.Run.ID = id.String()
+	var made task.Created
+	for range tries {
+		err = db.write(ctx, func(ctx context.Context, tx txn) (err error) {
+			made, err = tx.createRun(ctx, n)
+			return err
+		})
+		if !errors.Is(err, errEnded) {
+			break
+		}
+	}
+	if err != nil {
+		return task.Created{}, fmt.Errorf("make a run of %s: %w", n.Run.Job, err)
+	}
+	return made, nil
+}
+
+func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error) {
+	if made, err := tx.findRun(ctx, n.Run.ID); err == nil {
+		return task.Created{Run: made}, nil // by a try whose answer was lost
+	} else if !errors.Is(err, ErrNotFound) {
+		return task.Created{}, err
+	}
+	if n.Occurrence != nil {
+		o := *n.Occurrence
+		o.RunID = n.Run.ID
+		fresh, err := tx.insertOccurrence(ctx, o)
+		if err != nil {
+			return task.Created{}, err
+		}
+		if !fresh {
+			return tx.runOfOccurrence(ctx, o)
+		}
+	}
+	if err := tx.saveJob(ctx, n.Job); err != nil {
+		return task.Created{}, err
+	}
+	placed, err := tx.insertRun(ctx, n)
+	if err != nil {
+		return task.Created{}, err
+	}
+	if !placed {
+		return tx.liveRun(ctx, n)
+	}
+	version, err := tx.settleVersion(ctx, n)
+	if err != nil {
+		return task.Created{}, err
+	}
+	if err := tx.insertTasks(ctx, n, version == 0); err != nil {
+		return task.Created{}, err
+	}
+	run, err := tx.findRun(ctx, n.Run.ID)
+	return task.Created{Run: run}, err
+}
+
+// insertRun reports false when another run of the key is live.
+func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
+	connections, err := json.Marshal(n.Run.Connections)
+	if err != nil {
+		return false, err
+	}
+	if n.Run.Connections == nil {
+		connections = []byte("[]")
+	}
+	row := runRow{
+		ID: n.Run.ID, Job: n.Run.Job, JobDigest: n.Run.JobDigest, Key: n.Run.Key, Status: task.RunPending,
+		Trigger: n.Run.Trigger, DueAt: instant{n.Run.DueAt}, BaseDir: n.Run.BaseDir, Connections: connections,
+		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), CreatedAt: tx.now,
+	}
+	if row.Inputs, err = cleanJSON(n.Run.Inputs); err != nil {
+		return false, fmt.Errorf("keep the inputs: %w", err)
+	}
+	if row.Inputs == nil {
+		row.Inputs = document("{}")
+	}
+	if row.Period, err = cleanJSON(n.Run.Period); err != nil {
+		return false, fmt.Errorf("keep the period: %w", err)
+	}
+	if row.DueAt.IsZero() {
+		row.DueAt = tx.now
+	}
+	res, err := tx.NewInsert().Model(&row).
+		On("CONFLICT (job, upstream_key) WHERE status IN ('pending', 'running', 'waiting') DO NOTHING").
+		Returning("NULL").Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("insert the run: %w", err)
+	}
+	hit, err := res.RowsAffected()
+	return hit == 1, err
+}
+
+func priority(tasks []task.NewTask) int {
+	if len(tasks) == 0 {
+		return 100
+	}
+	return slices.MinFunc(tasks, func(a, b task.NewTask) int { return a.Priority - b.Priority }).Priority
+}
+
+// settleVersion gives the run its version and returns it: 1 without a key, 0
+// where the last version ended well and has to be compared with first.
+func (tx txn) settleVersion(ctx context.Context, n task.NewRun) (int, error) {
+	if n.Run.Key == "" {
+		return 1, tx.exec(ctx, "UPDATE run SET version = 1 WHERE id = ?", n.Run.ID)
+	}
+	const ended = `AND NOT EXISTS (SELECT 1 FROM run_key l JOIN run r ON r.id = l.run_id
+		WHERE l.job = ?0 AND l.upstream_key = ?1 AND r.status IN ('success', 'warning')
+		AND l.version = (SELECT max(version) FROM run_key WHERE job = ?0 AND upstream_key = ?1))`
+	condition := ended
+	if n.Again {
+		condition = ""
+	}
+	return tx.nextVersion(ctx, n.Run, condition)
+}
+
+// nextVersion takes the next version of the key for the run if the condition
+// holds, and returns it, else 0.
+func (tx txn) nextVersion(ctx context.Context, run task.Run, condition string) (int, error) {
+	var version int
+	err := tx.NewRaw(`INSERT INTO run_key (job, upstream_key, version, run_id)
+		SELECT ?0, ?1, (SELECT coalesce(max(version), 0) + 1 FROM run_key WHERE job = ?0 AND upstream_key = ?1), ?2
+		WHERE 1 = 1 `+condition+` RETURNING version`, run.Job, run.Key, run.ID).Scan(ctx, &version)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("take the next version of %s %s: %w", run.Job, run.Key, err)
+	}
+	return version, tx.exec(ctx, "UPDATE run SET version = ? WHERE id = ?", version, run.ID)
+}
+
+// liveRun returns the run that holds the key, and puts it into the occurrence.
+func (tx txn) liveRun(ctx context.Context, n task.NewRun) (task.Created, error) {
+	var row runRow
+	err := tx.NewSelect().Model(&row).Where("job = ? AND upstream_key = ?", n.Run.Job, n.Run.Key).
+		Where("status IN ('pending', 'running', 'waiting')").Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return task.Created{}, errEnded
+	}
+	if err != nil {
+		return task.Created{}, fmt.Errorf("find the live run of %s: %w", n.Run.Key, err)
+	}
+	if n.Occurrence != nil {
+		err = tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ?, run_id = ? WHERE run_id = ?",
+			task.DueRepeated, "its key is live", row.ID, n.Run.ID)
+	}
+	return task.Created{Run: row.run(), Existing: true}, err
+}
+
+// insertTasks lays out the steps as rows. The database gets them in few large
+// statements, and places those that are ready by itself.
+func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) error {
+	nodes, err := task.Lay(n.Tasks, compare)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 {
+		return errors.New("a run needs at least one step")
+	}
+	ids, err := tx.dialect.reserve(ctx, tx.Tx, len(nodes))
+	if err != nil {
+		return fmt.Errorf("number %d tasks: %w", len(nodes), err)
+	}
+	rows := make([]taskRow, len(nodes))
+	var edges []dependencyRow
+	for i, node := range nodes {
+		if rows[i], err = tx.freeze(node, ids[i], n.Run.ID); err != nil {
+			return fmt.Errorf("freeze step %q: %w", node.Step, err)
+		}
+		for _, b := range node.Before {
+			edges = append(edges, dependencyRow{TaskID: ids[i], NeedsID: ids[b]})
+		}
+	}
+	if err := insertAll(ctx, tx.Tx, rows, 500); err != nil {
+		return fmt.Errorf("insert %d tasks: %w", len(rows), err)
+	}
+	if err := insertAll(ctx, tx.Tx, edges, 2000); err != nil {
+		return fmt.Errorf("insert %d dependencies: %w", len(edges), err)
+	}
+	for _, place := range []string{
+		"INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND state = 'pending'",
+		"INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND state = 'blocked' AND unmet = 0",
+	} {
+		if err := tx.exec(ctx, place, n.Run.ID); err != nil {
+			return fmt.Errorf("ready the first tasks: %w", err)
+		}
+	}
+	return tx.exec(ctx, "UPDATE run SET open_steps = ? WHERE id = ?", len(nodes), n.Run.ID)
+}
+
+// freeze writes a step as the row that is all the engine ever knows of it.
+func (tx txn) freeze(n task.Node, id int64, run string) (taskRow, error) {
+	row := taskRow{
+		ID: id, RunID: run, Step: n.Step, Type: n.Type, State: task.Blocked, Condition: n.Condition, Source: n.Source,
+		Priority: n.Priority, RunAt: tx.now, TimeoutMS: n.Timeout.Milliseconds(), Unmet: len(n.Before), CreatedAt: tx.now,
+	}
+	if len(n.Before) == 0 && n.Condition == "" {
+		row.State = task.Pending
+	}
+	var err error
+	if row.Payload, err = cleanJSON(n.Settings); err != nil {
+		return row, err
+	}
+	if row.Payload == nil {
+		row.Payload = document("{}")
+	}
+	if row.Refs, err = json.Marshal(append([]string{}, n.Refs...)); err != nil {
+		return row, err
+	}
+	row.Retry, err = json.Marshal(n.Retry)
+	return row, err
+}
+
+func insertAll[T any](ctx context.Context, tx bun.Tx, rows []T, at int) error {
+	for part := range slices.Chunk(rows, at) {
+		if _, err := tx.NewInsert().Model(&part).Returning("NULL").Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
+)
+
+type undecidedRow struct {
+	ID        int64
+	RunID     string
+	Step      string
+	Condition string
+	Refs      document
+}
+
+// Undecided implements engine.Queue. The scope of each holds the steps that its
+// settings and condition refer to; outputs of earlier versions are not among them.
+func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
+	var rows []undecidedRow
+	err := db.read.NewRaw(`SELECT t.id, t.run_id, t.step, coalesce(t.condition, '') AS condition, t.refs
+		FROM task_undecided u JOIN task_queue t ON t.id = u.task_id AND t.state = 'blocked'
+		ORDER BY u.task_id LIMIT ?`, limit).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("list undecided tasks: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	needs, err := db.needs(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	scopes, refs, err := db.scopes(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]task.Undecided, len(rows))
+	for i, r := range rows {
+		scope := scopes[r.RunID]
+		seen := make(map[string]task.StepResult, len(refs[i]))
+		for _, name := range refs[i] {
+			if s, ok := scope.Steps[name]; ok {
+				seen[name] = s
+			}
+		}
+		scope.Steps = seen
+		all[i] = task.Undecided{TaskID: r.ID, RunID: r.RunID, Step: r.Step, Condition: r.Condition, Needs: needs[r.ID], Scope: scope}
+	}
+	return all, nil
+}
+
+// needs returns how the needs of each task ended.
+func (db *DB) needs(ctx context.Context, rows []undecidedRow) (map[int64]map[string]task.StepResult, error) {
+	ids := make([]int64, len(rows))
+	found := make(map[int64]map[string]task.StepResult, len(rows))
+	for i, r := range rows {
+		ids[i], found[r.ID] = r.ID, map[string]task.StepResult{}
+	}
+	var edges []struct {
+		Waiting int64
+		resultRow
+	}
+	err := db.read.NewRaw("SELECT d.task_id AS waiting, "+resultColumns+` FROM task_dependency d JOIN task_queue AS t ON t.id = d.needs_id
+		WHERE d.task_id IN (?)`, bun.List(ids)).Scan(ctx, &edges)
+	if err != nil {
+		return nil, fmt.Errorf("read what undecided tasks need: %w", err)
+	}
+	for _, e := range edges {
+		found[e.Waiting][e.Step] = e.result()
+	}
+	return found, nil
+}
+
+// scopes returns, for each run among the tasks, the run and all steps that any of
+// its tasks refers to, and the names each task refers to.
+func (db *DB) scopes(ctx context.Context, rows []undecidedRow) (map[string]task.Scope, [][]string, error) {
+	refs := make([][]string, len(rows))
+	names := map[string][]string{}
+	for i, r := range rows {
+		if err := json.Unmarshal(r.Refs, &refs[i]); err != nil {
+			return nil, nil, fmt.Errorf("read what task %d refers to: %w", r.ID, err)
+		}
+		names[r.RunID] = append(names[r.RunID], refs[i]...)
+	}
+	var runs []runRow
+	if err := db.read.NewSelect().Model(&runs).Where("id IN (?)", bun.List(slices.Collect(maps.Keys(names)))).Scan(ctx); err != nil {
+		return nil, nil, fmt.Errorf("read the runs of undecided tasks: %w", err)
+	}
+	scopes := make(map[string]task.Scope, len(runs))
+	for _, r := range runs {
+		wanted := names[r.ID]
+		slices.Sort(wanted)
+		found, err := steps(ctx, db.read, r.ID, slices.Compact(wanted))
+		if err != nil {
+			return nil, nil, err
+		}
+		scopes[r.ID] = task.Scope{Run: r.run(), Steps: found}
+	}
+	return scopes, refs, nil
+}
+
+// Decide implements engine.Queue: one layer of a cascade, all of it in a few
+// statements. Decisions on tasks that somebody else decided meanwhile are left out.
+func (db *DB) Decide(ctx context.Context, decisions []task.Decision) error {
+	if len(decisions) == 0 {
+		return nil
+	}
+	for _, d := range decisions {
+		if d.To != task.Pending && d.To != task.Skipped {
+			return fmt.Errorf("decide task %d: it can become pending or skipped, not %q", d.TaskID, d.To)
+		}
+	}
+	err := db.write(ctx, func(ctx context.Context, tx txn) error { return tx.decide(ctx, decisions) })
+	if err != nil {
+		return fmt.Errorf("decide %d tasks: %w", len(decisions), err)
+	}
+	return nil
+}
+
+type decidedRow struct {
+	released
+	RunID  string
+	Reason string
+	Detail string
+}
+
+func (tx txn) decide(ctx context.Context, decisions []task.Decision) error {
+	ids := make([]int64, len(decisions))
+	values := make([]string, len(decisions))
+	var args []any
+	for i, d := range decisions {
+		ids[i] = d.TaskID
+		values[i] = "(?, ?, ?, ?)"
+		args = append(args, d.TaskID, string(d.To), clean(d.Reason, maxLine), clean(d.Detail, maxLine))
+	}
+	if err := tx.lock(ctx, "SELECT id FROM task_queue WHERE id IN (?) ORDER BY id", bun.List(ids)); err != nil {
+		return err
+	}
+	var rows []decidedRow
+	err := tx.NewRaw("WITH d (id, to_state, reason, detail) AS (VALUES "+strings.Join(values, ", ")+`)
+		UPDATE task_queue AS t SET state = d.to_state, reason = nullif(d.reason, ''), detail = nullif(d.detail, ''), moves = t.moves + 1,
+			run_at = CASE WHEN d.to_state = 'pending' THEN ? ELSE t.run_at END,
+			finished_at = CASE WHEN d.to_state = 'skipped' THEN ? END
+		FROM d WHERE t.id = d.id AND t.state = 'blocked' AND t.unmet = 0
+		RETURNING id, state, unmet, moves, attempt, fence, run_id, coalesce(reason, '') AS reason, coalesce(detail, '') AS detail`,
+		append(args, tx.now, tx.now)...).Scan(ctx, &rows)
+	if err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, "DELETE FROM task_undecided WHERE task_id IN (?)", bun.List(ids)); err != nil {
+		return err
+	}
+	return tx.follow(ctx, rows)
+}
+
+// follow readies what was decided to run and passes on what was skipped.
+func (tx txn) follow(ctx context.Context, rows []decidedRow) error {
+	var ready []released
+	var skipped []over
+	var log []logRow
+	runs := map[string]bool{}
+	for _, r := range rows {
+		runs[r.RunID] = true
+		if r.State == task.Pending {
+			ready = append(ready, r.released)
+			continue
+		}
+		log = append(log, logRow{
+			TaskID: r.ID, Seq: r.Moves, From: task.Blocked, To: task.Skipped, Attempt: r.Attempt, Fence: r.Fence,
+			Reason: r.Reason, Detail: r.Detail, At: tx.now,
+		})
+		skipped = append(skipped, over{
+			id: r.ID, run: r.RunID, step: true,
+			bad:    r.Reason != task.ReasonCondition,
+			failed: r.Reason != task.ReasonCondition && r.Reason != task.ReasonNeedsFailed,
+		})
+	}
+	if err := tx.place(ctx, ready); err != nil {
+		return err
+	}
+	if err := tx.tell(ctx, log); err != nil {
+		return err
+	}
+	// A run whose first steps are all skipped ends without a claim; it has begun all the same.
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		if err := tx.exec(ctx, "UPDATE run SET status = 'running', started_at = coalesce(started_at, ?) WHERE id = ? AND status = 'pending'", tx.now, run); err != nil {
+			return fmt.Errorf("start run %s: %w", run, err)
+		}
+	}
+	return tx.advance(ctx, skipped)
+}

@@ -1,0 +1,33 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNotFound is returned when no row answers to the id or prefix that was asked for.
+var ErrNotFound = errors.New("not found")
+
+// An AmbiguousError is returned when a prefix fits several runs. Ask again with more of it.
+type AmbiguousError struct {
+	Prefix string
+	IDs    []string // some that fit
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("run %s… is one of several: %s; give more of the id", e.Prefix, strings.Join(e.IDs, ", "))
+}
+
+// A SchemaError is returned when the tables are not those this program was built
+// for. Have 0 means that there are none.
+type SchemaError struct {
+	Have, Want int64
+}
+
+func (e *SchemaError) Error() string {
+	if e.Have > e.Want {
+		return fmt.Sprintf("the database has schema version %d, this program knows %d: use a newer madeira", e.Have, e.Want)
+	}
+	return fmt.Sprintf("the database has schema version %d, this program needs %d: run madeira migrate", e.Have, e.Want)
+}

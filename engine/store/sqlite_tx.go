@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+
+	"github.com/uptrace/bun"
+)
+
+// statements are prepared on first use and stay so.
+type statements struct {
+	mu  sync.Mutex
+	all map[string]*sql.Stmt
+}
+
+// get returns the statement. It prepares before a transaction begins: there is
+// only one connection, and it would wait for itself.
+func (s *statements) get(ctx context.Context, pool *sql.DB, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt, ok := s.all[text]; ok {
+		return stmt, nil
+	}
+	stmt, err := pool.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if s.all == nil {
+		s.all = map[string]*sql.Stmt{}
+	}
+	s.all[text] = stmt
+	return stmt, nil
+}
+
+func (s *statements) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, stmt := range s.all {
+		errs = append(errs, stmt.Close())
+	}
+	s.all = nil
+	return errors.Join(errs...)
+}
+
+// A liteTx is a transaction that runs prepared statements.
+type liteTx struct {
+	txn
+	stmts map[string]*sql.Stmt
+}
+
+// writing runs fn in a transaction with the given statements prepared.
+func (s *sqlite) writing(ctx context.Context, fn func(ctx context.Context, tx *liteTx) error, texts ...string) error {
+	stmts := make(map[string]*sql.Stmt, len(texts))
+	for _, text := range texts {
+		stmt, err := s.stmts.get(ctx, s.write.DB, text)
+		if err != nil {
+			return err
+		}
+		stmts[text] = stmt
+	}
+	return s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+		now, err := s.now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: stmts})
+	})
+}
+
+func (tx *liteTx) stmt(ctx context.Context, text string) *sql.Stmt {
+	return tx.StmtContext(ctx, tx.stmts[text])
+}
+
+// run executes a statement and returns how many rows it hit.
+func (tx *liteTx) run(ctx context.Context, text string, args ...any) (int64, error) {
+	res, err := tx.stmt(ctx, text).ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// one reads one row and reports whether there was one.
+func (tx *liteTx) one(ctx context.Context, text string, args []any, dest ...any) (bool, error) {
+	err := tx.stmt(ctx, text).QueryRowContext(ctx, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// each calls read for every row.
+func (tx *liteTx) each(ctx context.Context, text string, args []any, read func(rows *sql.Rows) error) error {
+	rows, err := tx.stmt(ctx, text).QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
