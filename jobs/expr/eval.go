@@ -147,6 +147,8 @@ func (m *machine) open(v any) (any, error) {
 		return v, nil
 	case json.RawMessage:
 		return m.document(v)
+	case map[string]json.RawMessage:
+		return widen(v), nil
 	case int:
 		return number{decimal.NewFromInt(int64(v))}, nil
 	case int64:
