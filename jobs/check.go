@@ -4,8 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io/fs"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -48,46 +53,78 @@ type StepType struct {
 }
 
 // Check reads job files and returns those without a problem, in the order given,
-// and all problems: by file in the order given, then by line and column.
+// and all problems: by file in the order given, then by line and column. Files
+// are checked side by side; Env is only read.
 func Check(files []string, env Env) ([]*Job, []Problem) {
 	var jobs []*Job
 	var problems []Problem
 	byName := map[string]*Job{}
-	for _, file := range files {
-		job, doc, found := checkFile(file, env)
-		if job != nil {
-			if first, taken := byName[job.Name]; taken && first.Path != file {
-				p := doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", job.Name, first.Path)
-				job, found = nil, []Problem{p}
+	for i, r := range checkAll(files, env) {
+		if r.job != nil {
+			if first, taken := byName[r.job.Name]; taken && first.Path != files[i] {
+				p := r.doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", r.job.Name, first.Path)
+				r = result{problems: []Problem{p}}
 			}
 		}
-		problems = append(problems, found...)
-		if job != nil {
-			byName[job.Name] = job
-			jobs = append(jobs, job)
+		problems = append(problems, r.problems...)
+		if r.job != nil {
+			byName[r.job.Name] = r.job
+			jobs = append(jobs, r.job)
 		}
 	}
 	return jobs, problems
 }
 
-// checkFile returns the job of a file, or nil and what is wrong with it.
-func checkFile(file string, env Env) (*Job, *Document, []Problem) {
+// A result is what checking one file gave: a job, or problems.
+type result struct {
+	job      *Job
+	doc      *Document // nil when the file could not be read
+	problems []Problem
+}
+
+// checkAll checks files on all processors and keeps their order.
+func checkAll(files []string, env Env) []result {
+	results := make([]result, len(files))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(files)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(files); i = next.Add(1) - 1 {
+				results[i] = checkFile(files[i], env)
+			}
+		})
+	}
+	workers.Wait()
+	return results
+}
+
+// checkFile checks one file. A bug that one file brings to light must not keep
+// the others from being checked, nor end a server.
+func checkFile(file string, env Env) (r result) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r = result{problems: []Problem{{File: file, Code: codeBug,
+				Message: fmt.Sprintf("could not be checked because of a bug in Madeira; please report it with this file: %v\n%s", cause, debug.Stack())}}}
+		}
+	}()
 	text, unreadable := readFile(env.FS, file)
 	if unreadable != nil {
-		return nil, nil, inFile(file, []Problem{*unreadable})
+		return result{problems: inFile(file, []Problem{*unreadable})}
 	}
 	doc, problems := readYAML(file, text)
 	if doc == nil {
-		return nil, nil, sortProblems(problems)
+		return result{problems: sortProblems(problems)}
 	}
 	root, _ := doc.Value.(map[string]any)
 	c := &checker{doc: doc, env: env, root: root, problems: problems, job: &Job{Path: file, Source: text}}
 	c.check()
 	if len(c.problems) > 0 {
-		return nil, doc, sortProblems(c.problems)
+		return result{doc: doc, problems: sortProblems(c.problems)}
 	}
-	return c.job, doc, nil
+	return result{job: c.job, doc: doc}
 }
+
+const codeBug = "file.bug"
 
 // A checker finds out what one file means.
 type checker struct {

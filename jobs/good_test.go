@@ -1,0 +1,103 @@
+package jobs_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"madeira/jobs"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestCheck_ReadsGoodFiles(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("Glob(testdata/good) = %v, %v, want files", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			checked, problems := jobs.Check([]string{filepath.Base(file)}, env("testdata/good"))
+			for _, p := range problems {
+				t.Error(p)
+			}
+			if len(checked) != 1 {
+				t.Fatalf("Check gives %d jobs, want 1", len(checked))
+			}
+			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", summary(checked[0]))
+		})
+	}
+}
+
+// summary writes what a job means for people.
+func summary(j *jobs.Job) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("job %s in %s, priority %d", j.Name, j.Location, j.Priority)
+	line("key %q, connections %v, labels %v", j.Key, j.Connections, j.Labels)
+	if j.Period != nil {
+		line("period: every %s, the %s one", j.Period.Every, j.Period.Of)
+	}
+	from := time.Date(2026, 11, 5, 12, 0, 0, 0, j.Location)
+	for _, e := range j.Schedule {
+		line("due %s: next %s, catchup %s within %s", e.Name, e.Schedule.Next(from).Format(time.RFC3339), e.Catchup, e.Window)
+	}
+	for _, d := range j.Inputs {
+		line("input %s: %s, default %s, schema %s", d.Name, d.Type, d.Default, d.Schema)
+	}
+	for _, s := range j.Steps {
+		line("\nstep %s uses %s at %d:%d, source %t", s.ID, s.Uses, s.Line, s.Column, s.Source)
+		line("  needs %v, refers to %v, if %q", s.Needs, s.Refs, s.If)
+		line("  timeout %s, retry %+v", s.Timeout, s.Retry)
+		line("  with %s", s.With)
+	}
+	return b.String()
+}
+
+// golden compares a text with a file, or rewrites the file with -update.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		_ = os.WriteFile(file+".got", []byte(got), 0o644)
+		t.Errorf("%s differs; see %s.got, or run go test -update", file, file)
+	}
+}
+
+func TestCheck_DigestIsThatOfTheMeaning(t *testing.T) {
+	t.Parallel()
+	digest := func(text string) string {
+		checked, problems := check(t, text)
+		if len(checked) != 1 {
+			t.Fatalf("Check gives problems %v, want none", problems)
+		}
+		return checked[0].Digest
+	}
+	first := digest("name: a\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/x\"}\n")
+	same := digest("# A comment.\nsteps: [{with: {url: 'https://bank.example/x'}, uses: fetch, id: x}]\nname: a # end\n")
+	other := digest("name: a\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/y\"}\n")
+	if first != same {
+		t.Errorf("digests of the same job laid out differently: %s and %s, want one", first, same)
+	}
+	if first == other {
+		t.Errorf("digests of different jobs are both %s, want two", first)
+	}
+	if !strings.HasPrefix(first, "sha256:") || len(first) != len("sha256:")+64 {
+		t.Errorf("digest = %q, want sha256: and 64 digits", first)
+	}
+}
