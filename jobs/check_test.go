@@ -44,6 +44,7 @@ func env(dir string) jobs.Env {
 		Today:       time.Date(2026, 11, 5, 0, 0, 0, 0, time.UTC),
 		Catalog:     builtin(),
 		Connections: map[string]string{"inbox": "folder", "ledger": "postgres"},
+		Channels:    map[string]string{"ops": "webhook"},
 	}
 }
 

@@ -66,6 +66,9 @@ func (c *checker) value(v annotated, env expr.Env, step int) {
 	if len(v.note.Connections) > 0 {
 		c.connection(v, src)
 	}
+	if v.note.Channel {
+		c.channel(v, src)
+	}
 	if strings.HasSuffix(v.pointer, "/if") && v.note.Expression == "bare" && step < 0 {
 		return // a condition, which is checked with what its step knows
 	}
@@ -193,7 +196,22 @@ func (c *checker) connection(v annotated, name string) {
 		return
 	}
 	kind, known := c.env.Connections[name]
-	if known && !slices.Contains(v.note.Connections, kind) {
-		c.add(c.doc.Problem(v.pointer, "connection.type", "connection %q is of type %s; %s is needed", name, kind, listedOr(v.note.Connections)))
+	if name == stateConnection && !known {
+		kind, known = "sqlite", true
 	}
+	if known && !slices.Contains(v.note.Connections, kind) {
+		p := c.doc.Problem(v.pointer, "connection.type", "connection %q is of type %s; %s is needed", name, kind, listedOr(v.note.Connections))
+		p.Value = name
+		c.add(p)
+	}
+}
+
+// channel checks the name of a channel against madeira.yaml.
+func (c *checker) channel(v annotated, name string) {
+	if _, ok := c.env.Channels[name]; ok || c.env.Channels == nil || expr.Has(name) {
+		return
+	}
+	p := c.doc.Problem(v.pointer, "channel.unknown", "madeira.yaml has no channel %q", shorten(name))
+	p.Value = shorten(name)
+	c.add(suggest(p, nearest(name, keys(c.env.Channels))))
 }

@@ -143,14 +143,14 @@ func (everySecond) Next(t time.Time) time.Time { return t.Add(time.Second).Trunc
 func TestCheck_LeavesUndeclaredConnectionsAloneWithoutConfiguration(t *testing.T) {
 	t.Parallel()
 	e := env("testdata/bad")
-	e.Connections = nil
+	e.Connections, e.Channels = nil, nil
 	_, problems := jobs.Check([]string{"connections.yaml"}, e)
 	for _, p := range problems {
-		if p.Code == "connection.unknown" || p.Code == "connection.type" {
+		if p.Code != "connection.undeclared" && p.Value != "state" {
 			t.Errorf("got %s, want nothing about madeira.yaml", p)
 		}
 	}
-	if len(problems) != 2 {
-		t.Errorf("Check gives %d problems, want the 2 undeclared connections", len(problems))
+	if len(problems) != 3 {
+		t.Errorf("Check gives %d problems, want 2 undeclared connections and the wrong use of state", len(problems))
 	}
 }

@@ -120,6 +120,7 @@ func merged(all []*jsonschema.Schema) schemas.Annotation {
 			note.Connections = a.Connections
 		}
 		note.Timezone = note.Timezone || a.Timezone
+		note.Channel = note.Channel || a.Channel
 	}
 	return note
 }

@@ -15,6 +15,7 @@ type Annotation struct {
 	Shortest    string   // of "x-duration": "" when the value is no duration
 	Longest     string
 	Timezone    bool   // of "x-timezone"
+	Channel     bool   // of "x-channel": the value names a channel
 	Hint        string // of "x-hint": what the value has to be, to follow "must be"
 	Code        string // of "x-code": of problems with what Hint describes
 }
@@ -69,6 +70,8 @@ func (a *Annotation) set(key string, v any) error {
 		}
 	case "x-timezone":
 		a.Timezone, ok = v.(bool)
+	case "x-channel":
+		a.Channel, ok = v.(bool)
 	case "x-hint":
 		a.Hint, ok = v.(string)
 	case "x-code":

@@ -3,7 +3,7 @@
 // 2020-12, so that an editor can complete and explain what it edits; the program
 // checks against the very same files. Nothing is ever loaded from the network.
 //
-// Six keywords of our own say what plain JSON Schema cannot:
+// Seven keywords of our own say what plain JSON Schema cannot:
 //
 //   - "x-expression" marks a value that may hold ${{ }} and names what it yields:
 //     "text" (joined into text), "any", or types such as "file" or
@@ -11,6 +11,7 @@
 //     checks. "never_sql" forbids expressions because the text is SQL. Where the
 //     keyword is missing an expression is refused.
 //   - "x-connection" marks the name of a connection of one of the listed types.
+//   - "x-channel" marks the name of a channel.
 //   - "x-duration" gives the shortest and the longest duration allowed.
 //   - "x-timezone" marks the name of a time zone.
 //   - "x-hint" says in words what a pattern means, to follow "must be"; "x-code"

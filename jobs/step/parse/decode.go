@@ -336,4 +336,3 @@ func asciiPrefix(b []byte) int {
 	}
 	return i
 }
-

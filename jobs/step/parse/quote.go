@@ -60,7 +60,7 @@ func (s *scanner) unquote(b *block, p int) (closing int, field span, err error) 
 		case i < 0, i+1 == len(text) && !s.eof:
 			return 0, span{}, errIncomplete
 		case text[i] == s.quote && (s.backslash || i+1 == len(text) || text[i+1] != s.quote):
-			if len(b.side) == side {
+			if len(b.side) == side { // the content is one piece of the text
 				return i, span{uint32(piece), uint32(i)}, nil
 			}
 			b.side = append(b.side, text[piece:i]...)
@@ -71,10 +71,6 @@ func (s *scanner) unquote(b *block, p int) (closing int, field span, err error) 
 			// The character behind is meant, and this one only says so.
 			b.side = append(b.side, text[piece:i]...)
 			piece, p = i+1, i+2
-			if i == piece-1 && len(b.side) == side { // nothing in front of it: side must still be used
-				b.side = append(b.side, text[piece])
-				piece++
-			}
 		default:
 			p = i + 1
 		}

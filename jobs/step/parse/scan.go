@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
-
-	"madeira/jobs/step"
 )
 
 // blockSize is how much text a block holds, unless one record is longer.
@@ -77,6 +75,7 @@ type scanner struct {
 	look      [256]bool         // a line that begins so may be no row
 	opens     [256]bool         // a field that begins so may be quoted
 	rest      []byte            // decoded and not yet scanned
+	at        int64             // of rest in the part
 	line      int64             // of the next record
 	ended     bool              // end has matched: no rows follow
 	eof       bool              // rest is all there is
@@ -87,7 +86,7 @@ func newScanner(dec *decoder, set *settings, skip, end *lineMatcher, outside fun
 	s := &scanner{
 		dec: dec, name: dec.name, sep: set.CSV.Separator[0], backslash: set.CSV.Escape == "backslash",
 		maxField: int(set.Limits.Field), maxRecord: int(set.Limits.Record),
-		skip: skip, end: end, outside: outside, line: 1,
+		skip: skip, end: end, outside: outside, at: dec.offset, line: 1,
 	}
 	if set.CSV.Quote != "none" {
 		s.quote = set.CSV.Quote[0]
@@ -127,7 +126,7 @@ func (s *scanner) next(b *block) error {
 			continue
 		}
 		s.rest = append(s.rest[:0], b.text[used:]...)
-		b.offset = s.dec.offset - s.dec.sourceLen(b.text)
+		b.offset, s.at = s.at, s.dec.offset-s.dec.sourceLen(s.rest)
 		b.text = b.text[:used]
 		if s.eof && len(s.rest) == 0 && len(b.records) == 0 {
 			return io.EOF
@@ -293,7 +292,7 @@ func (s *scanner) plain(text []byte, p int) int {
 		x := w ^ seps
 		// The first term has the high bit of each byte that equals the separator,
 		// the second of each byte below 0x0E, which line ends are.
-		hits := ^((x&^highs+^uint64(highs))|x|^uint64(highs)) | ^(w&^highs+0x72*ones|w)&highs
+		hits := ^((x&^highs + ^uint64(highs)) | x | ^uint64(highs)) | ^(w&^highs+0x72*ones|w)&highs
 		for ; hits != 0; hits &= hits - 1 {
 			i := p + bits.TrailingZeros64(hits)>>3
 			if c := text[i]; c == '\n' || c == '\r' || c == s.sep && s.separates(text, i) {

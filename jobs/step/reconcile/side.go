@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,12 +33,13 @@ type plan struct {
 	scale       int   // of all amounts that are compared and shown
 	idKeys      []int // positions in keys, by name, so that ids do not depend on the order of columns
 	pass        string
+	hashMask    uint64 // all ones; fewer make keys share a hash
 	accepts     map[string]statuses // by left status
 	hasStatus   bool
 }
 
 func newPlan(set settings) (*plan, error) {
-	p := &plan{sign: set.Sign == "opposite", pass: set.Match[0].ID, accepts: set.Status, hasStatus: set.Left.Status != ""}
+	p := &plan{sign: set.Sign == "opposite", pass: set.Match[0].ID, hashMask: math.MaxUint64, accepts: set.Status, hasStatus: set.Left.Status != ""}
 	var err error
 	if p.left, err = newSide("left", set.Left); err != nil {
 		return nil, err
@@ -112,9 +114,9 @@ func (p *plan) findKeys(keys map[string]string) error {
 		if err != nil {
 			return fmt.Errorf("reconcile: keys of %q, right side: %w", p.pass, err)
 		}
-		if !comparable(left, right) {
-			return fmt.Errorf("reconcile: keys of %q: left column %q is %s and right column %q is %s; declare them alike",
-				p.pass, left.Name, describe(left), right.Name, describe(right))
+		if !comparable(left.Kind, right.Kind) {
+			return fmt.Errorf("reconcile: keys of %q: left column %q is %s and right column %q is %s, which are never equal; declare them alike",
+				p.pass, left.Name, left.Kind, right.Name, right.Kind)
 		}
 		p.left.keys = append(p.left.keys, i)
 		p.right.keys = append(p.right.keys, p.right.schema.Index(name))
@@ -128,19 +130,10 @@ func (p *plan) findKeys(keys map[string]string) error {
 	return nil
 }
 
-// comparable reports whether equal values of two columns are kept alike.
-func comparable(a, b dataset.Column) bool {
-	if a.Kind.IsText() || b.Kind.IsText() {
-		return a.Kind.IsText() == b.Kind.IsText()
-	}
-	return a.Kind == b.Kind && (!a.Kind.IsDecimal() || a.Scale == b.Scale)
-}
-
-func describe(c dataset.Column) string {
-	if c.Kind.IsDecimal() {
-		return fmt.Sprintf("%s with %d decimals", c.Kind, c.Scale)
-	}
-	return string(c.Kind)
+// comparable reports whether values of two columns can be equal at all.
+func comparable(a, b dataset.Kind) bool {
+	numeric := func(k dataset.Kind) bool { return k.IsDecimal() || k == dataset.Integer }
+	return a == b || a.IsText() && b.IsText() || numeric(a) && numeric(b)
 }
 
 func (p *plan) setCutoffs(set *cutoffSettings) error {
