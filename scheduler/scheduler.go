@@ -19,7 +19,8 @@ const (
 	// minSleep keeps the loop from spinning while the database's clock is a
 	// little behind the timer that woke it.
 	minSleep = 5 * time.Millisecond
-	// retrySleep is how long the loop leaves a database alone that has failed.
+	// retrySleep is how long the loop leaves alone what has failed: a database,
+	// or an entry, for which it doubles up to maxSleep.
 	retrySleep = time.Second
 	// catchUpSleep spreads what is caught up: after maxRuns of an entry the
 	// workers get a second before they are given more.
@@ -55,6 +56,9 @@ type entry struct {
 	job   *jobs.Job
 	known bool      // due is set
 	due   time.Time // next due time that is not accounted for; zero: none
+
+	failures int       // since it was last followed without one
+	rest     time.Time // left alone until then, because it failed
 }
 
 // New returns a Scheduler for jobs. Nothing happens before Run or Start.
@@ -136,14 +140,26 @@ func (s *Scheduler) pass(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return 0
 		}
-		wait, err := s.follow(ctx, e, now)
-		if err != nil {
-			s.failed(ctx, "follow the schedule", err, slog.String("job", e.job.Name), slog.String("entry", e.Name))
-			wait = retrySleep
-		}
-		sleep = min(sleep, wait)
+		sleep = min(sleep, s.visit(ctx, e, now))
 	}
 	return max(sleep, minSleep)
+}
+
+// visit follows an entry unless it rests after a failure, and returns how long
+// it is until it has to be visited again.
+func (s *Scheduler) visit(ctx context.Context, e *entry, now time.Time) time.Duration {
+	if rest := e.rest.Sub(now); rest > 0 && rest <= maxSleep {
+		return rest
+	}
+	wait, err := s.follow(ctx, e, now)
+	if err == nil {
+		e.failures = 0
+		return wait
+	}
+	s.failed(ctx, "follow the schedule", err, slog.String("job", e.job.Name), slog.String("entry", e.Name))
+	rest := min(retrySleep<<min(e.failures, 10), maxSleep)
+	e.failures, e.rest = e.failures+1, now.Add(rest)
+	return rest
 }
 
 func (s *Scheduler) failed(ctx context.Context, what string, err error, attrs ...slog.Attr) {
@@ -171,7 +187,6 @@ func (s *Scheduler) follow(ctx context.Context, e *entry, now time.Time) (wait t
 	decisions, more := Due(e.Entry, watermark, now, maxRuns)
 	for _, d := range decisions {
 		if err := s.account(ctx, e, d); err != nil {
-			e.known = false
 			return 0, err
 		}
 		watermark = d.DueAt
