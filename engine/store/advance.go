@@ -44,12 +44,13 @@ func (tx txn) advance(ctx context.Context, ended []over) error {
 			bad = append(bad, o.id)
 		}
 	}
-	if err := tx.lock(ctx, `SELECT id FROM task_queue WHERE state = 'blocked'
-		AND id IN (SELECT task_id FROM task_dependency WHERE needs_id IN (?)) ORDER BY id`, bun.List(all)); err != nil {
+	tx, err := tx.lock(ctx, `SELECT id FROM task_queue WHERE state = 'blocked'
+		AND id IN (SELECT task_id FROM task_dependency WHERE needs_id IN (?)) ORDER BY id`, bun.List(all))
+	if err != nil {
 		return err
 	}
 	var next []released
-	err := tx.NewRaw(`UPDATE task_queue AS t SET
+	err = tx.NewRaw(`UPDATE task_queue AS t SET
 		unmet = t.unmet - h.n, unmet_failed = t.unmet_failed + h.bad,
 		state = CASE WHEN t.unmet = h.n AND t.unmet_failed + h.bad = 0 AND t.condition IS NULL THEN 'pending' ELSE t.state END,
 		moves = CASE WHEN t.unmet = h.n AND t.unmet_failed + h.bad = 0 AND t.condition IS NULL THEN t.moves + 1 ELSE t.moves END
@@ -145,12 +146,19 @@ func (tx txn) tell(ctx context.Context, rows []logRow) error {
 }
 
 // lock takes the rows of a SELECT in its order, where the database needs that to
-// keep transactions from waiting for each other in a circle.
-func (tx txn) lock(ctx context.Context, query string, args ...any) error {
+// keep transactions from waiting for each other in a circle. The transaction that
+// it returns is stamped anew: what was waited for may have been logged meanwhile,
+// and what follows must not seem to come before it.
+func (tx txn) lock(ctx context.Context, query string, args ...any) (txn, error) {
 	if tx.dialect.forUpdate() == "" {
-		return nil
+		return tx, nil
 	}
-	return tx.exec(ctx, query+tx.dialect.forUpdate(), args...)
+	err := tx.exec(ctx, query+tx.dialect.forUpdate(), args...)
+	if err != nil {
+		return tx, err
+	}
+	tx.now, err = tx.dialect.now(ctx, tx.Tx)
+	return tx, err
 }
 
 func (tx txn) exec(ctx context.Context, query string, args ...any) error {

@@ -154,7 +154,8 @@ func canonical(raw json.RawMessage) ([]byte, error) {
 // repeat ends the run as a repetition and cancels what of it was still to be done.
 func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 	const open = "state IN ('blocked', 'pending', 'waiting')"
-	if err := tx.lock(ctx, "SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND "+open+" ORDER BY id", run.ID); err != nil {
+	tx, err := tx.lock(ctx, "SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND "+open+" ORDER BY id", run.ID)
+	if err != nil {
 		return err
 	}
 	for _, table := range []string{"task_ready", "task_later", "task_undecided"} {
@@ -162,7 +163,7 @@ func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 			return err
 		}
 	}
-	err := tx.exec(ctx, `INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
+	err = tx.exec(ctx, `INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
 		SELECT id, moves + 1, state, 'cancelled', attempt, fence, ?, ? FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND `+open,
 		task.ReasonRepeated, tx.now, run.ID)
 	if err != nil {

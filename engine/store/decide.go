@@ -141,15 +141,16 @@ func (tx txn) decide(ctx context.Context, decisions []task.Decision) error {
 		values[i] = "(?, ?, ?, ?)"
 		args = append(args, d.TaskID, string(d.To), clean(d.Reason, maxLine), clean(d.Detail, maxLine))
 	}
-	if err := tx.lock(ctx, "SELECT id FROM task_queue WHERE id IN (?) ORDER BY id", bun.List(ids)); err != nil {
+	tx, err := tx.lock(ctx, "SELECT id FROM task_queue WHERE id IN (?) ORDER BY id", bun.List(ids))
+	if err != nil {
 		return err
 	}
 	var rows []decidedRow
-	err := tx.NewRaw("WITH d (id, to_state, reason, detail) AS (VALUES "+strings.Join(values, ", ")+`)
-		UPDATE task_queue AS t SET state = d.to_state, reason = nullif(d.reason, ''), detail = nullif(d.detail, ''), moves = t.moves + 1,
-			run_at = CASE WHEN d.to_state = 'pending' THEN ? ELSE t.run_at END,
-			finished_at = CASE WHEN d.to_state = 'skipped' THEN ? END
-		FROM d WHERE t.id = d.id AND t.state = 'blocked' AND t.unmet = 0
+	err = tx.NewRaw("WITH d (task_id, new_state, new_reason, new_detail) AS (VALUES "+strings.Join(values, ", ")+`)
+		UPDATE task_queue AS t SET state = d.new_state, reason = nullif(d.new_reason, ''), detail = nullif(d.new_detail, ''), moves = t.moves + 1,
+			run_at = CASE WHEN d.new_state = 'pending' THEN ? ELSE t.run_at END,
+			finished_at = CASE WHEN d.new_state = 'skipped' THEN ? END
+		FROM d WHERE t.id = d.task_id AND t.state = 'blocked' AND t.unmet = 0
 		RETURNING id, state, unmet, moves, attempt, fence, run_id, coalesce(reason, '') AS reason, coalesce(detail, '') AS detail`,
 		append(args, tx.now, tx.now)...).Scan(ctx, &rows)
 	if err != nil {

@@ -1,0 +1,145 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"madeira/engine/store"
+	"madeira/engine/store/storetest"
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+func TestHeartbeat_ExtendsWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, clock *clock) {
+		if err := db.RegisterWorker(t.Context(), task.Worker{ID: worker, Host: "h", PID: 4, Version: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		create(t, db, newRun("k", steps(noop("a"), noop("b"))))
+		held := claim(t, db, 2)
+		stale := task.Hold{TaskID: held[1].TaskID, Fence: 9}
+		clock.move(50 * time.Second)
+		lost, err := db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, stale}, time.Minute)
+		if err != nil || !slices.Equal(lost, []task.Hold{stale}) {
+			t.Fatalf("lost = %v, %v; want the stale hold", lost, err)
+		}
+		clock.move(30 * time.Second)
+		if n, err := db.Rescue(t.Context(), 10); n != 1 || err != nil {
+			t.Errorf("Rescue = %d, %v; want 1: the one that was not extended", n, err)
+		}
+		lost, err = db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, held[1].Hold}, time.Minute)
+		if err != nil || !slices.Equal(lost, []task.Hold{held[1].Hold}) {
+			t.Errorf("lost after a rescue = %v, %v; want %v", lost, err, held[1].Hold)
+		}
+		seen, err := db.Workers(t.Context())
+		if err != nil || len(seen) != 1 || !seen[0].SeenAt.Equal(clock.now()) || seen[0].StartedAt.Equal(clock.now()) {
+			t.Errorf("workers = %+v, %v; want one, seen now", seen, err)
+		}
+		sound(t, db)
+	})
+}
+
+func TestHeartbeat_NamesHoldsOfACancelledRun(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		create(t, db, newRun("k", steps(noop("a"))))
+		c := claim(t, db, 1)[0]
+		write(t, db, "UPDATE run SET status = 'cancelled'")
+		lost, err := db.Heartbeat(t.Context(), worker, []task.Hold{c.Hold}, time.Minute)
+		if err != nil || !slices.Equal(lost, []task.Hold{c.Hold}) {
+			t.Errorf("lost = %v, %v; want the hold of the cancelled run", lost, err)
+		}
+	})
+}
+
+func TestFault_F11_TheThirdCrashIsPoison(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, clock *clock) {
+		s := noop("a")
+		s.Retry.MaxAttempts = 50
+		run := create(t, db, newRun("k", steps(s, noop("b", "a"))))
+		var first task.Claimed
+		for i := range 3 {
+			c := claim(t, db, 1)[0]
+			if c.Crashes != i || c.Attempt != i+1 {
+				t.Errorf("claim %d says %d crashes, attempt %d", i+1, c.Crashes, c.Attempt)
+			}
+			if i == 0 {
+				first = c
+			}
+			if n, err := db.Rescue(t.Context(), 10); n != 0 || err != nil {
+				t.Errorf("Rescue before the lease is over = %d, %v", n, err)
+			}
+			clock.move(2 * time.Minute)
+			if n, err := db.Rescue(t.Context(), 10); n != 1 || err != nil {
+				t.Fatalf("Rescue = %d, %v; want 1", n, err)
+			}
+			sound(t, db)
+		}
+		if x := exchange(t, db, 5, ok(first)); len(x.Lost) != 1 || len(x.Claimed) != 0 {
+			t.Errorf("the outcome of a rescued attempt gave %+v, want it lost", x)
+		}
+		work(t, db)
+		tasks, err := db.Tasks(t.Context(), run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := tasks[0]
+		if a.State != task.Error || a.Reason != task.ReasonPoison || a.Failure == nil || a.Failure.Class != task.PoisonFailure || a.Crashes != 3 {
+			t.Errorf("a = %+v", a)
+		}
+		if tasks[1].State != task.Skipped || status(t, db, run.ID) != task.RunError {
+			t.Errorf("b is %s, run %s; want skipped, error", tasks[1].State, status(t, db, run.ID))
+		}
+		sound(t, db)
+	})
+}
+
+func TestGuard_RefusesALostFenceAndHoldsTheTask(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, clock *clock) {
+		create(t, db, newRun("k", steps(noop("a"))))
+		c := claim(t, db, 1)[0]
+		_, pool := db.SQL()
+		guarded := func(h task.Hold) error {
+			tx, err := pool.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			return db.Guard(h)(t.Context(), tx)
+		}
+		if err := guarded(c.Hold); err != nil {
+			t.Errorf("Guard of a held task = %v", err)
+		}
+		if err := guarded(task.Hold{TaskID: c.TaskID, Fence: 7}); !errors.Is(err, step.ErrLeaseLost) {
+			t.Errorf("Guard of another fence = %v, want lease lost", err)
+		}
+		tx, err := pool.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Guard(c.Hold)(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
+		clock.move(time.Hour)
+		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if n, err := db.Rescue(soon, 10); n != 0 || err == nil {
+			t.Errorf("Rescue during a guarded transaction = %d, %v; want it to wait", n, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := db.Rescue(t.Context(), 10); n != 1 || err != nil {
+			t.Errorf("Rescue afterwards = %d, %v; want 1", n, err)
+		}
+		if err := guarded(c.Hold); !errors.Is(err, step.ErrLeaseLost) {
+			t.Errorf("Guard after a rescue = %v, want lease lost", err)
+		}
+	})
+}
