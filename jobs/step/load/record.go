@@ -33,11 +33,14 @@ type record struct {
 	// Before holds what earlier passes of the same task inserted. In this pass
 	// those lines come out as same.
 	Before tally
+
+	// reopened says that the record in the table is that of a pass that ended.
+	reopened bool
 }
 
 // again returns the record of a load that is compared once more.
 func (r record) again(p plan) record {
-	next := record{Content: r.Content, Fence: r.Fence, Tally: newTally(p), Before: newTally(p)}
+	next := record{Content: r.Content, Fence: r.Fence, Tally: newTally(p), Before: newTally(p), reopened: true}
 	total := r.total()
 	next.Before.counts[inserted] = total.Tally.counts[inserted]
 	next.Before.sums[inserted] = total.Tally.clone().sums[inserted]

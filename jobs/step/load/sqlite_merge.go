@@ -138,6 +138,7 @@ func (m *sliceMerger) slice(ctx context.Context, r step.DatasetReader) error {
 		default:
 		}
 	}
+	next.reopened = false
 	next.Next = m.first
 	if m.batch != nil {
 		next.Next += int64(m.at)
@@ -160,7 +161,7 @@ func (m *sliceMerger) begin(ctx context.Context) (*sql.Tx, error) {
 		return nil, fmt.Errorf("begin a slice: %w", err)
 	}
 	have, err := readRecord(ctx, tx, m.in.Task, m.plan)
-	if err == nil && have.Content == m.rec.Content && have.Next != m.rec.Next && !m.restarted() {
+	if err == nil && have.Content == m.rec.Content && have.Next != m.rec.Next && !m.rec.reopened {
 		err = errMoved
 	}
 	if err == nil && m.rec.Next == 0 {
@@ -172,9 +173,6 @@ func (m *sliceMerger) begin(ctx context.Context) (*sql.Tx, error) {
 	}
 	return tx, nil
 }
-
-// restarted reports whether the record in the table is that of an earlier pass.
-func (m *sliceMerger) restarted() bool { return m.rec.Next == 0 }
 
 func (m *sliceMerger) commit(ctx context.Context, tx *sql.Tx, next record) error {
 	if err := next.write(ctx, tx, m.in.Task); err != nil {

@@ -23,11 +23,11 @@ type Kit struct {
 	Memory    int64     // of one attempt, in bytes
 	Now       time.Time // the instant of the claim
 
-	t *testing.T
+	t testing.TB
 }
 
 // New returns a kit whose files are in a temporary folder of the test.
-func New(t *testing.T) *Kit {
+func New(t testing.TB) *Kit {
 	t.Helper()
 	files := &Folder{root: t.TempDir()}
 	return &Kit{
@@ -44,13 +44,19 @@ func New(t *testing.T) *Kit {
 
 // Input returns the input of a first attempt with these settings.
 func (k *Kit) Input(settings string) step.Input {
+	return k.Attempt(settings, step.Task{
+		ID: 1, Run: "01942f3e-0000-7000-8000-000000000001", Job: "test", Key: "test/1", Version: 1,
+		Step: "it", Attempt: 1, Fence: 1,
+	})
+}
+
+// Attempt returns the input of an attempt of a task. The databases in it know the
+// fence of that attempt.
+func (k *Kit) Attempt(settings string, t step.Task) step.Input {
 	return step.Input{
-		Task: step.Task{
-			ID: 1, Run: "01942f3e-0000-7000-8000-000000000001", Job: "test", Key: "test/1", Version: 1,
-			Step: "it", Attempt: 1, Fence: 1,
-		},
+		Task:      t,
 		Settings:  json.RawMessage(settings),
-		Databases: databases(k.Databases),
+		Databases: databases{byName: k.Databases, task: t},
 		Files:     k.Files,
 		Datasets:  k.Datasets,
 		Remotes:   remotes(k.Remotes),
@@ -76,6 +82,9 @@ func (k *Kit) Repeat(typ step.Type, in step.Input, observe func() any) step.Outp
 	var out step.Output
 	for i := range 10 {
 		in.Task.Attempt, in.Task.Fence = i+1, int64(i+1)
+		if d, ok := in.Databases.(databases); ok {
+			in.Databases = databases{byName: d.byName, task: in.Task}
+		}
 		var err error
 		if out, err = typ.Runner.Run(k.t.Context(), in); err != nil {
 			k.t.Fatalf("attempt %d of %s: %v", i+1, typ.Name, err)
@@ -154,15 +163,6 @@ func (k *Kit) Rows(d step.Dataset, columns ...string) [][]string {
 		}
 	}
 	return rows
-}
-
-type databases map[string]*step.Database
-
-func (d databases) Database(_ context.Context, name string) (*step.Database, error) {
-	if db, ok := d[name]; ok {
-		return db, nil
-	}
-	return nil, step.Permanent(fmt.Errorf("no connection %q in this test", name))
 }
 
 type remotes map[string]step.Remote
