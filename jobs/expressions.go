@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -111,7 +112,8 @@ func (c *checker) typed(v annotated, src string, env expr.Env, step int) {
 	}
 	c.references(v.pointer, src, checked.Refs, step)
 	if !fits(checked.Type, v.note.Expression, step) {
-		c.add(c.doc.Problem(v.pointer, "expr.type", "this is of type %s; %s is needed", checked.Type, wanted(v.note.Expression)))
+		c.add(c.doc.Problem(v.pointer, "expr.type", "this is of type %s; %s is needed%s",
+			checked.Type, wanted(v.note.Expression), converted(checked.Type, v.note.Expression)))
 		return
 	}
 	v.replace(checked.Text)
@@ -148,6 +150,24 @@ func wanted(want string) string {
 		}
 	}
 	return listedOr(words)
+}
+
+// converted says how a value of a type becomes one that is wanted, or "".
+func converted(t expr.Type, want string) string {
+	call := ""
+	switch kinds := strings.Split(want, "|"); {
+	case t == expr.TypeText && slices.Contains(kinds, "date"):
+		return ": write date(…) around it, or give the input format: date"
+	case t == expr.TypeText && slices.Contains(kinds, "integer"):
+		call = "int"
+	case t == expr.TypeText && slices.Contains(kinds, "money"):
+		call = "dec"
+	case slices.Contains(kinds, "text") && slices.Contains([]expr.Type{expr.TypeInteger, expr.TypeNumber, expr.TypeBoolean}, t):
+		call = "string"
+	default:
+		return ""
+	}
+	return fmt.Sprintf(": write %s(…) around it", call)
 }
 
 // report turns errors of expressions into problems at their place in the file.

@@ -21,7 +21,7 @@ func (c *checker) declareInputs() {
 	for _, name := range c.doc.inOrder("/inputs", decls) {
 		m, _ := decls[name].(map[string]any)
 		d := InputDecl{Name: name, Type: text(m, "type"), Doc: text(m, "description"), Schema: fragment(m)}
-		c.inputs[name] = inputType(d.Type)
+		c.inputs[name] = inputType(d.Type, text(m, "format"))
 		if v, ok := m["default"]; ok {
 			d.Default = marshal(v)
 			c.checkDefault(d, v, child(child("/inputs", name), "default"))
@@ -62,9 +62,16 @@ const fileSchema = `{"type": "object", "required": ["file"], "additionalProperti
 	"file": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$", "x-hint": "sha256: and 64 hexadecimal digits"},
 	"name": {"type": "string"}, "size_bytes": {"type": "integer", "minimum": 0}, "origin": {"type": "string"}}}`
 
-func inputType(name string) expr.Type {
+// inputType returns the type that expressions see.
+func inputType(name, format string) expr.Type {
 	switch name {
 	case "string":
+		switch format {
+		case "date":
+			return expr.TypeDate
+		case "date-time":
+			return expr.TypeTimestamp
+		}
 		return expr.TypeText
 	case "integer":
 		return expr.TypeInteger

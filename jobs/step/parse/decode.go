@@ -42,7 +42,6 @@ type decoder struct {
 	offset  int64  // in the part, of what comes out next
 	done    bool   // r is at its end
 	invalid bool   // the sample is not the encoding it is read as
-	enc     transform.Transformer
 	scratch [16]byte
 }
 
@@ -68,9 +67,6 @@ func newDecoder(r io.Reader, name, declared, fallback string) (*decoder, error) 
 		d.set, d.said = charsetOf(fallback), "fallback"
 	}
 	d.invalid = d.set.name == "utf-8" && !validSample(text, d.done)
-	if d.set.coding != nil {
-		d.enc = d.set.coding.NewEncoder()
-	}
 	return d, d.sniff()
 }
 
@@ -270,30 +266,47 @@ func (d *decoder) decodeWide(dst, src []byte) ([]byte, int) {
 	return dst, i
 }
 
+// A ruler finds out where in a part decoded text came from. It is used by one
+// goroutine.
+type ruler struct {
+	set     charset
+	enc     transform.Transformer
+	scratch [8]byte
+}
+
+func newRuler(set charset) *ruler {
+	r := &ruler{set: set}
+	if set.coding != nil {
+		r.enc = set.coding.NewEncoder()
+	}
+	return r
+}
+
 // sourceLen returns how many bytes of the part decoded to text.
-func (d *decoder) sourceLen(text []byte) int64 {
-	if d.set.coding == nil && !d.wide() {
+func (r *ruler) sourceLen(text []byte) int64 {
+	wide := r.set.unit == 2
+	if r.set.coding == nil && !wide {
 		return int64(len(text))
 	}
 	n := 0
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
-			n += d.set.unit
+			n += r.set.unit
 			i++
 			continue
 		}
-		r, size := utf8.DecodeRune(text[i:])
+		char, size := utf8.DecodeRune(text[i:])
 		switch {
-		case r == utf8.RuneError && size == 1:
+		case char == utf8.RuneError && size == 1:
 			n++
 			size = 3
-		case d.wide() && r > 0xFFFF:
+		case wide && char > 0xFFFF:
 			n += 4
-		case d.wide():
+		case wide:
 			n += 2
 		default:
-			d.enc.Reset()
-			wrote, _, _ := d.enc.Transform(d.scratch[:], text[i:min(i+size, len(text))], true)
+			r.enc.Reset()
+			wrote, _, _ := r.enc.Transform(r.scratch[:], text[i:min(i+size, len(text))], true)
 			n += wrote
 		}
 		i += size
@@ -302,17 +315,17 @@ func (d *decoder) sourceLen(text []byte) int64 {
 }
 
 // display makes damaged text readable: bytes that did not decode as \xNN.
-func (d *decoder) display(text []byte) []byte {
+func (r *ruler) display(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
 	}
 	var out []byte
 	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRune(text[i:])
+		char, size := utf8.DecodeRune(text[i:])
 		switch {
-		case r != utf8.RuneError || size != 1:
+		case char != utf8.RuneError || size != 1:
 			out = append(out, text[i:i+size]...)
-		case d.set.name != "utf-8" && text[i] == escaped && i+2 < len(text):
+		case r.set.name != "utf-8" && text[i] == escaped && i+2 < len(text):
 			out = fmt.Appendf(out, `\x%02X`, text[i+1]<<4|text[i+2]&15)
 			size = 3
 		default:

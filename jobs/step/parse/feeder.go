@@ -23,7 +23,6 @@ type feeder struct {
 	free     chan *block
 	declared *declared
 	notes    []string // for the report
-	empty    bool     // the file has no bytes, or none that are text
 	err      error    // why it ended; nil: at the end of the last part
 }
 
@@ -51,15 +50,15 @@ func (f *feeder) feed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range parts {
-		if err := f.part(ctx, i, p); err != nil {
+	for _, p := range parts {
+		if err := f.part(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *feeder) part(ctx context.Context, number int, p part) (err error) {
+func (f *feeder) part(ctx context.Context, p part) (err error) {
 	r, err := p.open()
 	if err != nil {
 		return err
@@ -89,7 +88,8 @@ func (f *feeder) part(ctx context.Context, number int, p part) (err error) {
 	if head.places, err = head.locate(f.plan.columns); err != nil {
 		return err
 	}
-	rows, err := f.scan(ctx, s, number, head)
+	head.ruler = newRuler(dec.set)
+	rows, err := f.scan(ctx, s, head)
 	f.note(s, head, rows)
 	if err == nil && s.unended && set.LastLine == "ended" {
 		err = step.PermanentCode("parse.incomplete", fmt.Errorf("%s: its last line, %d, has no line end; the upload may be cut", p.name, s.line-1))
@@ -98,7 +98,7 @@ func (f *feeder) part(ctx context.Context, number int, p part) (err error) {
 }
 
 // scan hands over the records of one part.
-func (f *feeder) scan(ctx context.Context, s *scanner, number int, head *header) (rows int64, err error) {
+func (f *feeder) scan(ctx context.Context, s *scanner, head *header) (rows int64, err error) {
 	for {
 		var b *block
 		select {
@@ -106,7 +106,7 @@ func (f *feeder) scan(ctx context.Context, s *scanner, number int, head *header)
 		case <-ctx.Done():
 			return rows, context.Cause(ctx)
 		}
-		b.part, b.head, b.dec = number, head, s.dec
+		b.head = head
 		if err := s.next(b); errors.Is(err, io.EOF) {
 			f.free <- b
 			return rows, nil

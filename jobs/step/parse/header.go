@@ -21,6 +21,7 @@ type header struct {
 
 	places []place // of the columns of the plan
 	width  int     // fields of every row; 0: as many as the first one has
+	ruler  *ruler  // of whoever reads the rows
 }
 
 // header finds the line with the names and leaves the scanner behind it. Lines
@@ -60,7 +61,7 @@ func (s *scanner) header(find []string, within int) (*header, error) {
 		h := &header{name: s.name, names: names, line: s.line}
 		s.line += countLines(b.text[p : p+length])
 		s.rest = bytes.Clone(b.text[p+length:])
-		s.at = s.dec.offset - s.dec.sourceLen(s.rest)
+		s.at = s.dec.offset - s.ruler.sourceLen(s.rest)
 		return h, nil
 	}
 }
@@ -82,7 +83,7 @@ func (s *scanner) names(text []byte, line int, search *search) ([]string, int) {
 	one := *s
 	one.prefix, one.eof = 0, true
 	for _, length := range []int{line, len(text)} {
-		b := &block{text: text[:length], dec: s.dec}
+		b := &block{text: text[:length]}
 		next, err := one.record(b, 0)
 		if err != nil {
 			continue

@@ -20,11 +20,8 @@ type block struct {
 	fields  []span   // of all records
 	records []record // in order
 	offset  int64    // of text in the part
-	dec     *decoder // of the part, for offsets and damaged text
-	part    int      // which of the parts
 	head    *header  // of the part
 	read    int64    // bytes of the file read so far
-	err     error    // why there are no more blocks; io.EOF when all is well
 }
 
 // A span is a field: text[start:end], or side when start has the top bit.
@@ -63,6 +60,7 @@ var errIncomplete = errors.New("incomplete record")
 // A scanner cuts decoded text into records and fields.
 type scanner struct {
 	dec       *decoder
+	ruler     *ruler
 	name      string // of the part
 	sep       byte
 	quote     byte // 0: none
@@ -84,7 +82,7 @@ type scanner struct {
 
 func newScanner(dec *decoder, set *settings, skip, end *lineMatcher, outside func([]byte)) *scanner {
 	s := &scanner{
-		dec: dec, name: dec.name, sep: set.CSV.Separator[0], backslash: set.CSV.Escape == "backslash",
+		dec: dec, ruler: newRuler(dec.set), name: dec.name, sep: set.CSV.Separator[0], backslash: set.CSV.Escape == "backslash",
 		maxField: int(set.Limits.Field), maxRecord: int(set.Limits.Record),
 		skip: skip, end: end, outside: outside, at: dec.offset, line: 1,
 	}
@@ -126,7 +124,7 @@ func (s *scanner) next(b *block) error {
 			continue
 		}
 		s.rest = append(s.rest[:0], b.text[used:]...)
-		b.offset, s.at = s.at, s.dec.offset-s.dec.sourceLen(s.rest)
+		b.offset, s.at = s.at, s.dec.offset-s.ruler.sourceLen(s.rest)
 		b.text = b.text[:used]
 		if s.eof && len(s.rest) == 0 && len(b.records) == 0 {
 			return io.EOF

@@ -18,7 +18,7 @@ const (
 	breakShare = 16 // of it for breaks that wait to be sorted
 	spillShare = 16 // of it for the buffers of one spill
 
-	leastTable = 64 << 10
+	leastTable = 4 << 10
 	mostTable  = 2 << 30 // texts are addressed with 32 bits
 )
 

@@ -73,7 +73,7 @@ func (m *matcher) pairClass(ls, rs []uint32) error {
 	}
 	bins := m.bins(rs)
 	open := slices.Clone(ls)
-	if m.plan.hasStatus {
+	if false {
 		slices.SortStableFunc(open, func(a, b uint32) int {
 			return cmp.Compare(m.plan.choices(m.left.status(a)), m.plan.choices(m.left.status(b)))
 		})
@@ -185,5 +185,5 @@ func compareValues(v *dataset.Vector, a, b int) int {
 }
 
 func ambiguousNote(l, r int) string {
-	return fmt.Sprintf("%d left and %d right lines of this key are left over", l, r)
+	return fmt.Sprintf("left over: %d left, %d right", l, r)
 }

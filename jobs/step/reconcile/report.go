@@ -21,9 +21,8 @@ const (
 // report returns what a person reads.
 func (l *ledger) report(first [][]string, breakRows int64) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s of %s left and %s right lines matched, %s open\n",
-		group(strconv.FormatInt(l.matchedCount(), 10)), group(strconv.FormatInt(l.plan.left.data.Rows, 10)),
-		group(strconv.FormatInt(l.plan.right.data.Rows, 10)), group(strconv.FormatInt(l.openCount(), 10)))
+	fmt.Fprintf(&s, "%s left and %s right lines: %s pairs match, %s breaks\n", grouped(l.plan.left.data.Rows),
+		grouped(l.plan.right.data.Rows), grouped(l.matchedCount()), grouped(l.openCount()))
 	s.WriteString("\n")
 	writeTable(&s, []int{1, 2}, append([][]string{{"matched", "count", "amount"}}, l.matchedRows()...))
 	if rows := l.categoryRows(); len(rows) > 0 {
@@ -41,7 +40,7 @@ func (l *ledger) report(first [][]string, breakRows int64) string {
 	}
 	s.WriteString("\n")
 	if n := int64(len(first)); n < breakRows {
-		fmt.Fprintf(&s, "The first %d of %s breaks:\n", n, group(strconv.FormatInt(breakRows, 10)))
+		fmt.Fprintf(&s, "The first %d of %s breaks:\n", n, grouped(breakRows))
 	}
 	head := []string{"category", "currency", "left", "right", "delta", "left line", "right line", "key", "note"}
 	writeTable(&s, []int{2, 3, 4, 5, 6}, append([][]string{head}, first...))
@@ -51,7 +50,7 @@ func (l *ledger) report(first [][]string, breakRows int64) string {
 func (l *ledger) matchedRows() [][]string {
 	var rows [][]string
 	for _, t := range l.sorted() {
-		rows = append(rows, []string{clean(t.currency), group(strconv.FormatInt(t.matched.count, 10)), group(l.money(t, t.matched.left))})
+		rows = append(rows, []string{clean(t.currency), grouped(t.matched.count), group(l.money(t, t.matched.left))})
 	}
 	return rows
 }
@@ -64,7 +63,7 @@ func (l *ledger) categoryRows() [][]string {
 			if b.count == 0 {
 				continue
 			}
-			rows = append(rows, []string{c.String(), clean(t.currency), group(strconv.FormatInt(b.count, 10)),
+			rows = append(rows, []string{c.String(), clean(t.currency), grouped(b.count),
 				group(l.money(t, b.left)), group(l.money(t, b.right)), group(l.money(t, b.delta))})
 		}
 	}
@@ -181,6 +180,9 @@ func clean(text string) string {
 	}
 	return s.String()
 }
+
+// grouped returns a count with commas between the thousands.
+func grouped(n int64) string { return group(strconv.FormatInt(n, 10)) }
 
 // group puts commas between the thousands of a number.
 func group(digits string) string {
