@@ -120,18 +120,12 @@ func (b *board) written(h task.Hold) *attempt {
 	return a
 }
 
-// working returns how many attempts have no outcome yet or still hold a slot
-// that is not given up.
-func (b *board) working() int {
+// open returns how many attempts are not answered for, or hold a slot that is
+// not given up.
+func (b *board) open() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	open := 0
-	for _, a := range b.attempts {
-		if !a.ended {
-			open++
-		}
-	}
-	return max(open, b.busy-b.stuck)
+	return max(len(b.attempts), b.busy-b.stuck)
 }
 
 // held returns every hold whose lease has to be renewed.

@@ -32,13 +32,13 @@ func (e *Engine) dispatch(ctx context.Context) error {
 		if ctx.Err() != nil {
 			d.leave(context.Cause(ctx))
 		}
-		working := e.board.working()
 		done, free := e.board.take()
 		d.unsent = append(d.unsent, done...)
-		if d.over(working) {
+		answered := d.speak(free)
+		if d.over() {
 			return d.unwritten()
 		}
-		if !d.speak(free) {
+		if !answered {
 			d.pause(ctx, backoff(d.failures))
 			continue
 		}

@@ -30,20 +30,16 @@ func (d *dispatcher) leave(cause error) {
 	if errors.Is(cause, errRunOver) {
 		grace = 0
 	}
-	d.cfg.Logger.DebugContext(d.calls, "no more claims", "working", d.board.working(), "grace", grace)
+	d.cfg.Logger.DebugContext(d.calls, "no more claims", "open", d.board.open(), "grace", grace)
 	d.way.timers = []*time.Timer{
 		time.AfterFunc(grace, func() { d.way.release(errShutdown) }),
 		time.AfterFunc(grace+d.cfg.Patience+lastCalls, d.way.abandon),
 	}
 }
 
-// over reports whether there is nothing left to wait for: no attempt was working
-// before the last outcomes were taken, and all of them are written.
-func (d *dispatcher) over(working int) bool {
-	if !d.way.begun {
-		return false
-	}
-	return d.calls.Err() != nil || working == 0 && len(d.unsent) == 0
+// over reports whether there is nothing left to wait for, or no time left.
+func (d *dispatcher) over() bool {
+	return d.way.begun && (d.calls.Err() != nil || d.board.open() == 0)
 }
 
 func (w *wayOut) stop() {

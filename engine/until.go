@@ -11,9 +11,11 @@ import (
 
 // A Watcher tells how far a run is.
 type Watcher interface {
-	// RunProgress returns the status of a run and how many of its deliveries are
-	// neither sent nor given up.
-	RunProgress(ctx context.Context, runID string) (status task.RunStatus, deliveries int, err error)
+	Run(ctx context.Context, id string) (task.Run, error)
+
+	// OpenDeliveries returns how many messages of a run are still to be
+	// delivered, and how many were given up.
+	OpenDeliveries(ctx context.Context, runID string) (pending, failed int, err error)
 }
 
 // deliveryTime is how long a run that is over waits for its deliveries. What is
@@ -54,13 +56,18 @@ type watch struct {
 }
 
 func (w *watch) look(ctx context.Context) (time.Duration, error) {
-	status, deliveries, err := w.watcher.RunProgress(ctx, w.engine.cfg.RunID)
+	id := w.engine.cfg.RunID
+	run, err := w.watcher.Run(ctx, id)
 	if err != nil {
-		return 0, fmt.Errorf("look at run %s: %w", w.engine.cfg.RunID, err)
+		return 0, fmt.Errorf("look at run %s: %w", id, err)
 	}
-	w.status = status
-	if status.Live() {
+	w.status = run.Status
+	if run.Status.Live() {
 		return jitter(w.engine.cfg.Poll), nil
+	}
+	deliveries, _, err := w.watcher.OpenDeliveries(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("look at the deliveries of run %s: %w", id, err)
 	}
 	now := w.engine.cfg.Clock()
 	if w.over.IsZero() {
@@ -71,7 +78,7 @@ func (w *watch) look(ctx context.Context) (time.Duration, error) {
 		return min(left, jitter(w.engine.cfg.Poll)), nil
 	}
 	if deliveries > 0 {
-		w.engine.cfg.Logger.WarnContext(ctx, "the run is over and messages are still to be delivered; the next process on this database sends them", "run_id", w.engine.cfg.RunID, "messages", deliveries)
+		w.engine.cfg.Logger.WarnContext(ctx, "the run is over and messages are still to be delivered; the next process on this database sends them", "run_id", id, "messages", deliveries)
 	}
 	w.finish(errRunOver)
 	return 0, nil
