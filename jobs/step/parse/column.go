@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"madeira/jobs/dataset"
@@ -32,7 +31,10 @@ type column struct {
 // newColumn compiles what a column says by itself; what refers to other columns
 // follows.
 func newColumn(set *columnSetting, key []string) (column, error) {
-	c := column{set: set, kind: dataset.Kind(set.Type), round: dataset.Rounding(set.Round), currency: -1, amount: newAmountFormat(set)}
+	c := column{
+		set: set, kind: dataset.Kind(set.Type), round: dataset.Rounding(set.Round), amount: newAmountFormat(set),
+		code: set.Currency, named: set.Codes, currency: -1,
+	}
 	c.required = c.kind == dataset.Money || slices.Contains(key, set.Name)
 	if set.Required != nil {
 		c.required, c.optional = *set.Required, !*set.Required
@@ -42,11 +44,6 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		for from, to := range set.Map {
 			c.mapped[from] = []byte(to)
 		}
-	}
-	if isCode(set.Currency) {
-		c.code = set.Currency
-	} else {
-		c.named = set.Currency
 	}
 	if c.kind.IsDecimal() {
 		c.scale = dataset.DefaultScale
@@ -67,10 +64,6 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		err = fmt.Errorf("plus and minus make an amount, and the type is %s", c.kind)
 	}
 	return c, err
-}
-
-func isCode(currency string) bool {
-	return len(currency) == 3 && strings.ToUpper(currency) == currency
 }
 
 // column returns the declaration in the dataset.

@@ -49,13 +49,13 @@ var syntheticSamples = []sample{
 		"{`name`: `in`, `declared`: {`line`: `^#收入合计：.*共(.*)元`}, `computed`: `sum(in)`}]}", "in=in;out=out", ""},
 	{"04_adyen_settlement_detail.csv", "{`columns`: {" +
 		"`psp`: {`from`: `Psp Reference`, `type`: `text`}, `kind`: {`from`: `Type`, `type`: `text`}, `ccy`: {`from`: `Net Currency`, `type`: `currency`}," +
-		"`net`: {`plus`: `Net Credit (NC)`, `minus`: `Net Debit (NC)`, `type`: `money`, `currency`: `ccy`}}," +
+		"`net`: {`plus`: `Net Credit (NC)`, `minus`: `Net Debit (NC)`, `type`: `money`, `currency_column`: `ccy`}}," +
 		"`controls`: [{`name`: `payout`, `declared`: {`value`: `252.05`}, `computed`: `sum(net)`, `where`: `kind != \"MerchantPayout\"`}]}", "EUR=@payout", ""},
 	{"05_paypal_stl.csv", "{`header`: {`find`: [`Transaction ID`, `Fee Amount`]}, `skip_rows`: {`match`: `^\"(RH|FH|SH|CH|SF|SC|RF|RC|FF)\"`}, `columns`: {" +
 		"`txn`: {`from`: 2, `type`: `text`, `required`: true}," +
 		"`ccy`: {`from`: `Gross Transaction Currency`, `type`: `currency`}, `fee_ccy`: {`from`: `Fee Currency`, `type`: `currency`}," +
-		"`gross`: {`from`: `Gross Transaction Amount`, `type`: `money`, `currency`: `ccy`, `minor_units`: true, `sign`: {`from`: `Transaction Debit or Credit`, `plus`: [`CR`], `minus`: [`DR`]}}," +
-		"`fee`: {`from`: `Fee Amount`, `type`: `money`, `currency`: `fee_ccy`, `minor_units`: true, `required`: false, `sign`: {`from`: `Fee Debit or Credit`, `plus`: [`CR`, ``], `minus`: [`DR`]}}}," +
+		"`gross`: {`from`: `Gross Transaction Amount`, `type`: `money`, `currency_column`: `ccy`, `minor_units`: true, `sign`: {`from`: `Transaction Debit or Credit`, `plus`: [`CR`], `minus`: [`DR`]}}," +
+		"`fee`: {`from`: `Fee Amount`, `type`: `money`, `currency_column`: `fee_ccy`, `minor_units`: true, `required`: false, `sign`: {`from`: `Fee Debit or Credit`, `plus`: [`CR`, ``], `minus`: [`DR`]}}}," +
 		"`controls`: [{`name`: `count`, `declared`: {`line`: `^\"RC\",(\\\\d+)`}, `computed`: `count()`}," +
 		"{`name`: `jpy`, `declared`: {`value`: `11028`}, `computed`: `sum(gross) + sum(fee)`, `where`: `ccy == \"JPY\"`}," +
 		"{`name`: `usd`, `declared`: {`value`: `1954.26`}, `computed`: `sum(gross) + sum(fee)`, `where`: `ccy == \"USD\"`}]}", "JPY=@jpy;USD=@usd", ""},

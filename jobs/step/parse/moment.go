@@ -37,10 +37,10 @@ func newLayout(format string, zone *time.Location) (*layout, error) {
 	}
 next:
 	for format != "" {
-		if fraction := len(format) - len(strings.TrimLeft(format[1:], "09")) - 1; fraction > 0 && (format[0] == '.' || format[0] == ',') {
+		if n := fractionLength(format); n > 0 {
 			flush()
 			l.elements = append(l.elements, "."+format[1:2])
-			format = format[1+fraction:]
+			format = format[n:]
 			continue
 		}
 		for _, element := range layoutElements {
@@ -59,6 +59,22 @@ next:
 	}
 	flush()
 	return l, nil
+}
+
+// fractionLength returns the length of .000 or .999 at the start of the format,
+// or 0: ".01" is a point and a month.
+func fractionLength(format string) int {
+	if len(format) < 2 || format[0] != '.' && format[0] != ',' || format[1] != '0' && format[1] != '9' {
+		return 0
+	}
+	n := 1
+	for n < len(format) && format[n] == format[1] {
+		n++
+	}
+	if n < len(format) && isDigit(format[n]) {
+		return 0
+	}
+	return n
 }
 
 // A reading is what a text says, before it is checked.

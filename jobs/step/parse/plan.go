@@ -143,7 +143,7 @@ func (p *plan) compileFormula(i int) error {
 		return fmt.Errorf("%q has %d decimals, and the type of the column is integer", c.set.Value, n.scale)
 	}
 	c.formula = n
-	if c.kind.IsDecimal() && c.set.Scale == nil && c.set.Currency == "" {
+	if c.kind.IsDecimal() && c.set.Scale == nil && c.code == "" {
 		c.scale = n.scale
 	}
 	if err := p.inherit(c); err != nil {
@@ -168,7 +168,7 @@ func (p *plan) inherit(c *column) error {
 			return fmt.Errorf("%s and %s are not in the same currency", of.set.Name, part.set.Name)
 		}
 	}
-	if of != nil && c.set.Currency == "" {
+	if of != nil && c.code == "" && c.named == "" {
 		c.code, c.named = of.code, of.named
 	}
 	return nil
@@ -189,12 +189,12 @@ func (p *plan) findCurrencies() error {
 		case c.kind != dataset.Money || c.code != "":
 		case c.named != "":
 			if c.currency = p.schema.Index(c.named); c.currency < 0 || p.columns[c.currency].kind != dataset.Currency {
-				return fmt.Errorf("parse: column %s: currency %q is neither three capitals nor a column of type currency", c.set.Name, c.named)
+				return fmt.Errorf("parse: column %s: currency_column: %q is no column of type currency", c.set.Name, c.named)
 			}
 		case len(all) == 1:
 			c.currency = all[0]
 		case len(all) > 1:
-			return fmt.Errorf("parse: column %s: there are %d columns of type currency; say which is meant with currency", c.set.Name, len(all))
+			return fmt.Errorf("parse: column %s: there are %d columns of type currency; say which is meant with currency_column", c.set.Name, len(all))
 		}
 		if c.set.Minor && c.code == "" && c.currency < 0 {
 			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency")

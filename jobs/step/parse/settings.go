@@ -83,6 +83,7 @@ type columnSetting struct {
 	Negative []string          `json:"negative"`
 	Sign     *signSetting      `json:"sign"`
 	Currency string            `json:"currency"`
+	Codes    string            `json:"currency_column"`
 	Minor    bool              `json:"minor_units"`
 	Symbols  []string          `json:"symbols"`
 	Scale    *int              `json:"scale"`
