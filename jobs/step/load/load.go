@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"madeira/jobs/step"
 )
@@ -24,7 +25,7 @@ func Type() step.Type {
 			{Name: "conflicts", Type: step.DatasetValue, Doc: "Key, column, both values and line of every difference."},
 			{Name: "rows", Type: step.DatasetValue, Doc: "The rows that were loaded."},
 		},
-		Runner: runner{},
+		Runner: runner{slice: sliceTime},
 	}
 }
 
@@ -42,7 +43,9 @@ type settings struct {
 	Create bool `json:"create"`
 }
 
-type runner struct{}
+type runner struct {
+	slice time.Duration // how long a transaction on SQLite goes on taking lines
+}
 
 // A target is the table in one kind of database, for one attempt.
 type target interface {
@@ -62,15 +65,16 @@ type attempt struct {
 	plan    plan
 	settled settled
 	scratch string
+	slice   time.Duration
 }
 
 // Run loads the rows. Repeating it changes nothing and counts the same.
-func (runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
+func (r runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
 	var set settings
 	if err := json.Unmarshal(in.Settings, &set); err != nil {
 		return step.Output{}, step.Permanent(fmt.Errorf("read the settings of load: %w", err))
 	}
-	a := &attempt{in: in, set: set}
+	a := &attempt{in: in, set: set, slice: r.slice}
 	out, err := a.run(ctx)
 	if err != nil {
 		return out, fmt.Errorf("load into %s of connection %q: %w", set.Table, set.Connection, err)
@@ -81,7 +85,7 @@ func (runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
 func (a *attempt) run(ctx context.Context) (step.Output, error) {
 	var err error
 	if a.plan, err = newPlan(a.set); err != nil {
-		return step.Output{}, step.PermanentCode("load.columns", err)
+		return step.Output{}, err
 	}
 	if a.db, err = a.in.Databases.Database(ctx, a.set.Connection); err != nil {
 		return step.Output{}, err

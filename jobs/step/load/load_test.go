@@ -143,8 +143,8 @@ func TestLoad_ReportsTheSameOnBothDatabases(t *testing.T) {
 	}
 	want := []string{
 		"rows      63",
-		"inserted  2  amount 1.00 CNY  amount 2.00 JPY",
-		"same      53  amount 566.5545 CNY  amount 599.8865 JPY  amount 552.568 KWD",
+		"inserted  2  amount 1.00 CNY  amount 2 JPY",
+		"same      53  amount 566.5545 CNY  amount 599.886 JPY  amount 552.568 KWD",
 		"conflict  8  amount -2.8895 CNY  amount -4.248 JPY  amount -2.4205 KWD",
 		"rejected  0",
 		"gone      1  amount 65.8355 KWD",

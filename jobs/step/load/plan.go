@@ -34,12 +34,13 @@ type column struct {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// newPlan matches the settings with the schema of the rows.
+// newPlan matches the settings with the schema of the rows. Its errors are
+// permanent.
 func newPlan(set settings) (plan, error) {
 	p := plan{table: strings.Split(set.Table, "."), key: -1}
 	for _, part := range p.table {
 		if !identifier.MatchString(part) || len(p.table) > 2 {
-			return plan{}, fmt.Errorf("table %q: a name is letters, digits and underscores, with a schema and a point in front where there is one", set.Table)
+			return plan{}, wrongColumns("table %q: a name is letters, digits and underscores, with a schema and a point in front where there is one", set.Table)
 		}
 	}
 	pairs := set.Columns
@@ -51,14 +52,14 @@ func newPlan(set settings) (plan, error) {
 	}
 	for target, source := range pairs {
 		if !identifier.MatchString(target) {
-			return plan{}, fmt.Errorf("column %q: a name is letters, digits and underscores", target)
+			return plan{}, wrongColumns("column %q: a name is letters, digits and underscores", target)
 		}
 		c, err := set.Rows.Schema.Column(source)
 		if err != nil {
 			if target == set.Key {
 				return plan{}, keyMissing(fmt.Errorf("the rows have no column %q for the key %q; there are %q", source, set.Key, set.Rows.Schema.Names()))
 			}
-			return plan{}, fmt.Errorf("column %q: the rows have %w", target, err)
+			return plan{}, wrongColumns("column %q: the rows have %w", target, err)
 		}
 		p.columns = append(p.columns, column{Column: c, target: target, currency: -1})
 	}
@@ -72,6 +73,10 @@ func newPlan(set settings) (plan, error) {
 	p.findCurrencies(set.Rows.Schema)
 	p.findSources()
 	return p, nil
+}
+
+func wrongColumns(format string, args ...any) error {
+	return step.PermanentCode("load.columns", fmt.Errorf(format, args...))
 }
 
 func keyMissing(err error) error { return step.PermanentCode("load.key_missing", err) }

@@ -118,7 +118,7 @@ func (m *sliceMerger) slice(ctx context.Context, r step.DatasetReader) error {
 	}
 	next := m.rec
 	next.Tally = m.rec.Tally.clone()
-	timer := time.NewTimer(sliceTime)
+	timer := time.NewTimer(m.attempt.slice)
 	defer timer.Stop()
 	for over := false; !over; {
 		more, err := m.advance(r)
