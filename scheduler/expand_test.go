@@ -133,7 +133,7 @@ func TestFreeze_RefusesWhatCannotBeMet(t *testing.T) {
 		field, message string
 	}{
 		{"an input that is missing", func(j *jobs.Job) { j.Inputs[0].Default = nil }, Request{}, "inputs", `"tolerance" is missing`},
-		{"an unknown input", nil, Request{Inputs: map[string]json.RawMessage{"tolerence": json.RawMessage(`"1.00"`)}}, "inputs", "tolerance"},
+		{"an unknown input", nil, Request{Inputs: map[string]json.RawMessage{"toleranse": json.RawMessage(`"1.00"`)}}, "inputs", "tolerance"},
 		{"an input of another form", nil, Request{Inputs: map[string]json.RawMessage{"tolerance": json.RawMessage(`1.5`)}}, "inputs", "tolerance"},
 		{"a label of another unit", nil, Request{PeriodLabel: "2026-Q4"}, "period", "2026-10"},
 		{"a label without a period", func(j *jobs.Job) { j.Period, j.Key = nil, "k" }, Request{PeriodLabel: "2026-10"}, "period", "no period"},

@@ -13,7 +13,7 @@ func TestBadInput_B22_AZoneThatIsNoneNamesNearOnes(t *testing.T) {
 	tests := []struct{ name, near, message string }{
 		{"Asia/Beijing", "Asia/Shanghai", "no time zone"},
 		{"Beijing", "Asia/Shanghai", "no time zone"},
-		{"Asia/Shanghi", "Asia/Shanghai", "no time zone"},
+		{"Asia/Shanghaii", "Asia/Shanghai", "no time zone"},
 		{"asia/shanghai", "Asia/Shanghai", "no time zone"},
 		{"Europe/Munich", "Europe/Berlin", "no time zone"},
 		{"US/San_Francisco", "America/Los_Angeles", "no time zone"},

@@ -13,9 +13,9 @@ import (
 // says what to freeze; otherwise all errors are returned, in the order of the
 // text. A text without expressions is its own answer.
 func Check(text string, env Env) (Checked, []*Error) {
-	spans, err := Find(text)
+	spans, err := find(text)
 	if err != nil {
-		return Checked{}, []*Error{err.(*Error)}
+		return Checked{}, []*Error{err}
 	}
 	result := Checked{Text: text, Type: TypeText, Exprs: len(spans)}
 	alone := whole(text, spans)

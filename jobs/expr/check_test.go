@@ -73,7 +73,7 @@ func TestBadInput_B31_WhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		{"steps.recon", CodeUndefined, "steps.recon", "not a value", ""},
 		{"steps", CodeUndefined, "steps", "not a value", ""},
 		{"len(needs)", CodeUndefined, "needs", "not a value", ""},
-		{"inputs.tolerence", CodeUndefined, "tolerence", "has no tolerence", "tolerance"},
+		{"inputs.toleranse", CodeUndefined, "toleranse", "has no toleranse", "tolerance"},
 		{"inputs.tol", CodeUndefined, "tol", "has no tol", "tolerance"},
 		{"input.limit", CodeUndefined, "input.", "unknown name input", "inputs"},
 		{"period.lable", CodeUndefined, "lable", "period has no lable", "label"},

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -37,8 +38,8 @@ func (m *machine) result(n ast.Node) (v any, err *Error) {
 
 // errorOf gives every error of evaluating its code and place.
 func (m *machine) errorOf(err error) *Error {
-	e, ok := err.(*Error)
-	if !ok {
+	var e *Error
+	if !errors.As(err, &e) {
 		e = &Error{Code: CodeType, Message: err.Error()}
 	}
 	e.Offset, e.Source = byteOffset(m.src, m.at), m.src
@@ -227,9 +228,7 @@ func (m *machine) member(n *ast.MemberNode) (any, error) {
 		}
 		v, ok := of[name]
 		if !ok && !n.Optional {
-			e := m.missing("there is no %s here", name).(*Error)
-			e.Suggestion = nearest(name, sortedKeys(of))
-			return nil, e
+			return nil, &Error{Code: CodeUndefined, Message: "there is no " + name + " here", Suggestion: nearest(name, sortedKeys(of))}
 		}
 		return v, nil
 	case []any:

@@ -16,7 +16,7 @@ import (
 const (
 	maxSource = 4 << 10  // bytes of one expression
 	maxNodes  = 500      // parts of one expression
-	maxSteps  = 250_000  // parts evaluated, loops included: well under 50 ms
+	maxSteps  = 150_000  // parts evaluated, loops included: about 50 ms
 	maxBytes  = 1 << 20  // text made on the way
 	maxResult = 64 << 10 // bytes of JSON that one expression gives
 )

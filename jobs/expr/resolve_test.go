@@ -267,7 +267,7 @@ func TestBadInput_B32_WhatLoopsRepeatsOrGrowsIsStopped(t *testing.T) {
 		if !errors.As(err, &bad) || (bad.Code != CodeLimit && bad.Code != CodeSyntax) {
 			t.Errorf("%.60s gives %.60s, %v; want %s", src, got, err, CodeLimit)
 		}
-		if took > time.Second { // 50 ms on a machine of its own
+		if took > 10*time.Second { // about 50 ms where nothing else runs
 			t.Errorf("%.60s took %s", src, took)
 		}
 	}
@@ -303,7 +303,7 @@ func FuzzExpression(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src string) {
 		start := time.Now()
 		defer func() {
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 10*time.Second {
 				t.Fatalf("%q took %s", src, took)
 			}
 		}()

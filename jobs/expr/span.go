@@ -18,6 +18,14 @@ type Span struct {
 // Find returns the expressions of a text in order. "$${{" is the text "${{" and
 // begins none. The error, an *Error, says where an expression is not closed.
 func Find(text string) ([]Span, error) {
+	spans, err := find(text)
+	if err != nil {
+		return spans, err
+	}
+	return spans, nil
+}
+
+func find(text string) ([]Span, *Error) {
 	var spans []Span
 	for at := 0; ; {
 		i := strings.Index(text[at:], opening)
