@@ -208,3 +208,37 @@ func TestFault_F61_TwoLoadsOfTheSameRowsAtOnceInsertTheUnionOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestLoad_LetsOthersWriteBetweenSlices(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	db := kit.SQLite("ledger")
+	kit.Exec(db, "CREATE TABLE queue (n integer)")
+	with := settings(t, kit.Dataset(billSchema(), bill("a", 20_000)...), "")
+	over := make(chan struct{})
+	var engine sync.WaitGroup
+	written := 0
+	engine.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if _, err := db.Write.ExecContext(t.Context(), "INSERT INTO queue VALUES (1)"); err != nil {
+				t.Errorf("the engine: %v", err)
+				return
+			}
+			written++
+		}
+	})
+	_, err := load.TypeWithSlices(1).Runner.Run(t.Context(), kit.Attempt(with, task(1, 1)))
+	close(over)
+	engine.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written < 20 {
+		t.Errorf("the engine wrote %d times during the load, want it to have its turn between slices", written)
+	}
+}

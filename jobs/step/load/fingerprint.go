@@ -1,7 +1,7 @@
 package load
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -83,11 +83,32 @@ func (p *part) flush() error {
 	return nil
 }
 
-// An entry is a fingerprint and its row number, in the order of both.
-type entry [entryBytes]byte
+// An entry is a fingerprint and its row number.
+type entry struct {
+	high, low uint64
+	row       int64
+}
 
-func (e *entry) key() []byte { return e[:16] }
-func (e *entry) row() int64  { return int64(binary.BigEndian.Uint64(e[16:])) }
+// readEntry reads what add wrote.
+func readEntry(b []byte) entry {
+	return entry{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), int64(binary.BigEndian.Uint64(b[16:]))}
+}
+
+// compareKey orders entries by fingerprint.
+func (e entry) compareKey(f entry) int {
+	if e.high != f.high {
+		return cmp.Compare(e.high, f.high)
+	}
+	return cmp.Compare(e.low, f.low)
+}
+
+// compare orders entries by fingerprint and row.
+func (e entry) compare(f entry) int {
+	if c := e.compareKey(f); c != 0 {
+		return c
+	}
+	return cmp.Compare(e.row, f.row)
+}
 
 // sorted returns the entries of one part. They are valid until the next call
 // with the same buffer.
@@ -107,9 +128,9 @@ func (s *keySet) sorted(i int, buffer []entry) ([]entry, error) {
 		}
 	}
 	for rest := p.buffer; len(rest) > 0; rest = rest[entryBytes:] {
-		entries = append(entries, entry(rest[:entryBytes]))
+		entries = append(entries, readEntry(rest))
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(entries, entry.compare)
 	return entries, nil
 }
 
@@ -118,7 +139,7 @@ func readEntries(r io.Reader, entries []entry) ([]entry, error) {
 	for {
 		n, err := io.ReadFull(r, block)
 		for rest := block[:n]; len(rest) >= entryBytes; rest = rest[entryBytes:] {
-			entries = append(entries, entry(rest[:entryBytes]))
+			entries = append(entries, readEntry(rest))
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return entries, nil

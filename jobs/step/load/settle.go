@@ -139,12 +139,12 @@ func (a *attempt) compareKeys(ctx context.Context, keys, before *keySet) (vanish
 func (s *settled) findRepeats(sorted []entry) {
 	first := 0
 	for i := 1; i < len(sorted); i++ {
-		if !bytes.Equal(sorted[i].key(), sorted[first].key()) {
+		if sorted[i].compareKey(sorted[first]) != 0 {
 			first = i
 			continue
 		}
-		s.repeats.set(sorted[i].row())
-		s.origins.set(sorted[first].row())
+		s.repeats.set(sorted[i].row)
+		s.origins.set(sorted[first].row)
 		s.many = true
 	}
 }
@@ -153,13 +153,13 @@ func (s *settled) findRepeats(sorted []entry) {
 func findVanished(now, then []entry, vanished *bitmap) {
 	i := 0
 	for j := range then {
-		for i < len(now) && bytes.Compare(now[i].key(), then[j].key()) < 0 {
+		for i < len(now) && now[i].compareKey(then[j]) < 0 {
 			i++
 		}
-		known := i < len(now) && bytes.Equal(now[i].key(), then[j].key())
-		again := j > 0 && bytes.Equal(then[j-1].key(), then[j].key())
+		known := i < len(now) && now[i].compareKey(then[j]) == 0
+		again := j > 0 && then[j-1].compareKey(then[j]) == 0
 		if !known && !again {
-			vanished.set(then[j].row())
+			vanished.set(then[j].row)
 		}
 	}
 }
