@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	_ "time/tzdata"
 
 	"madeira/engine/store"
-	"madeira/engine/task"
 	"madeira/jobs"
 	"madeira/jobs/calendar"
 	"madeira/scheduler"
@@ -393,99 +391,5 @@ func TestStart_MakesOneRunOfAKeyHoweverOftenItIsAsked(t *testing.T) {
 	var bad *scheduler.RequestError
 	if !errors.As(err, &bad) || bad.Field != "period" {
 		t.Errorf("Start with a period gives %v, want a RequestError", err)
-	}
-}
-
-// failing is a database that fails at its n-th call, before or after the call
-// has had its effect.
-type failing struct {
-	*store.DB
-	calls, n int
-	after    bool
-}
-
-var errGone = errors.New("the connection is gone")
-
-func (f *failing) fail() bool {
-	f.calls++
-	return f.calls == f.n
-}
-
-func (f *failing) CreateRun(ctx context.Context, n task.NewRun) (task.Created, error) {
-	bad := f.fail()
-	if bad && !f.after {
-		return task.Created{}, errGone
-	}
-	created, err := f.DB.CreateRun(ctx, n)
-	if bad {
-		err = errGone
-	}
-	return created, err
-}
-
-func (f *failing) RecordOccurrence(ctx context.Context, o task.Occurrence) error {
-	bad := f.fail()
-	if bad && !f.after {
-		return errGone
-	}
-	err := f.DB.RecordOccurrence(ctx, o)
-	if bad {
-		err = errGone
-	}
-	return err
-}
-
-func (f *failing) Watermark(ctx context.Context, job, entry string) (time.Time, error) {
-	bad := f.fail()
-	if bad && !f.after {
-		return time.Time{}, errGone
-	}
-	at, err := f.DB.Watermark(ctx, job, entry)
-	if bad {
-		err = errGone
-	}
-	return at, err
-}
-
-func (f *failing) SaveJob(ctx context.Context, v task.JobVersion) error {
-	if f.fail() {
-		return errGone
-	}
-	return f.DB.SaveJob(ctx, v)
-}
-
-func (f *failing) Now(ctx context.Context) (time.Time, error) {
-	if f.fail() {
-		return time.Time{}, errGone
-	}
-	return f.DB.Now(ctx)
-}
-
-func TestRun_SurvivesAFailureOfEveryCallToTheDatabase(t *testing.T) {
-	t.Parallel()
-	for _, after := range []bool{false, true} {
-		t.Run(fmt.Sprintf("after the effect %t", after), func(t *testing.T) {
-			t.Parallel()
-			reached := true
-			for n := 1; reached; n++ {
-				synctest.Test(t, func(t *testing.T) {
-					var c clock
-					f := &failing{DB: open(t, &c), n: n, after: after}
-					job := ticking(t, "minutely", "* * * * *", jobs.CatchupLatest)
-					if _, err := f.DB.Watermark(context.Background(), job.Name, job.Schedule[0].Name); err != nil {
-						t.Fatal(err)
-					}
-					start := time.Now()
-					time.Sleep(3*time.Minute + 30*time.Second) // two are missed, one is caught up
-					s := scheduler.New(scheduler.Options{Store: f, Jobs: []*jobs.Job{job}})
-					during(t, func() { time.Sleep(2 * time.Minute) }, s)
-					checkMinutes(t, f.DB, "minutely", start, time.Now())
-					if runs := count(t, f.DB, "SELECT count(*) FROM run"); runs != 3 {
-						t.Errorf("call %d failed: there are %d runs, want 3", n, runs)
-					}
-					reached = f.calls >= f.n
-				})
-			}
-		})
 	}
 }
