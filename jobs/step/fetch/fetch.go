@@ -3,11 +3,14 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"madeira/jobs/step"
 )
@@ -23,7 +26,7 @@ func Type() step.Type {
 			{Name: "size_bytes", Type: step.IntegerValue, Doc: "Its size."},
 			{Name: "sha256", Type: step.TextValue, Doc: "Its SHA-256, 64 hexadecimal digits."},
 		},
-		Runner: runner{},
+		Runner: runner{limits: defaultLimits},
 	}
 }
 
@@ -38,16 +41,18 @@ type settings struct {
 	} `json:"expect"`
 }
 
-type runner struct{}
+type runner struct {
+	limits limits
+}
 
 // Run copies the file into the artifact store. The same bytes give the same
 // digest, so that repeating it changes nothing.
-func (runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
+func (r runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
 	var set settings
 	if err := json.Unmarshal(in.Settings, &set); err != nil {
 		return step.Output{}, step.Permanent(fmt.Errorf("read the settings of fetch: %w", err))
 	}
-	src, err := open(ctx, in.Remotes, set)
+	src, err := r.open(ctx, in.Remotes, set)
 	if err != nil {
 		return step.Output{}, err
 	}
@@ -77,9 +82,9 @@ type source struct {
 	settle func() error // called after the last byte: an error when the file was not at rest; may be nil
 }
 
-func open(ctx context.Context, remotes step.Remotes, set settings) (*source, error) {
+func (r runner) open(ctx context.Context, remotes step.Remotes, set settings) (*source, error) {
 	if set.URL != "" {
-		return openHTTP(ctx, httpSettings{URL: set.URL}, "")
+		return r.limits.openHTTP(ctx, httpSettings{URL: set.URL}, "")
 	}
 	remote, err := remotes.Remote(ctx, set.From)
 	if err != nil {
@@ -93,7 +98,7 @@ func open(ctx context.Context, remotes step.Remotes, set settings) (*source, err
 		if err := json.Unmarshal(remote.Settings, &conn); err != nil {
 			return nil, step.Permanent(fmt.Errorf("read connection %q: %w", remote.Name, err))
 		}
-		return openHTTP(ctx, conn, set.Path)
+		return r.limits.openHTTP(ctx, conn, set.Path)
 	}
 	return nil, step.Permanent(fmt.Errorf("connection %q is of type %q; fetch reads from folder and http", remote.Name, remote.Type))
 }
@@ -101,34 +106,46 @@ func open(ctx context.Context, remotes step.Remotes, set settings) (*source, err
 func keep(ctx context.Context, in step.Input, src *source, set settings) (step.File, error) {
 	w, err := in.Files.Create(ctx, src.name, src.origin)
 	if err != nil {
-		return step.File{}, err
+		return step.File{}, room(err)
 	}
 	defer w.Discard()
-	n, err := io.Copy(w, &meter{ctx: ctx, r: src, total: max(src.size, 0), progress: in.Progress})
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, sum), &meter{ctx: ctx, r: src, total: max(src.size, 0), progress: in.Progress})
 	if err != nil {
-		return step.File{}, fmt.Errorf("after %d bytes: %w", n, err)
-	}
-	if src.size >= 0 && n != src.size {
-		return step.File{}, fmt.Errorf("got %d bytes, %d were announced; the transfer ended early", n, src.size)
+		return step.File{}, room(fmt.Errorf("after %d bytes: %w", n, err))
 	}
 	if src.settle != nil {
 		if err := src.settle(); err != nil {
 			return step.File{}, err
 		}
 	}
-	if want := set.Expect.Bytes; want != nil && n != *want {
-		return step.File{}, step.PermanentCode("fetch.expect", fmt.Errorf("it has %d bytes; the job expects %d", n, *want))
+	if src.size >= 0 && n != src.size {
+		return step.File{}, fmt.Errorf("got %d bytes, %d were announced; the transfer ended early", n, src.size)
 	}
-	// The digest is only known with the commit; a file nobody refers to is no
-	// harm, so a wrong one is refused after it.
-	file, err := w.Commit(ctx)
-	if err != nil {
+	if err := set.expected(n, hex.EncodeToString(sum.Sum(nil))); err != nil {
 		return step.File{}, err
 	}
-	if want := strings.ToLower(set.Expect.SHA256); want != "" && file.Digest != "sha256:"+want {
-		return step.File{}, step.PermanentCode("fetch.expect", fmt.Errorf("its SHA-256 is %s; the job expects %s", strings.TrimPrefix(file.Digest, "sha256:"), want))
+	file, err := w.Commit(ctx)
+	return file, room(err)
+}
+
+// expected compares the file with what the job says about it.
+func (s settings) expected(n int64, sum string) error {
+	if want := s.Expect.Bytes; want != nil && n != *want {
+		return step.PermanentCode("fetch.expect", fmt.Errorf("it has %d bytes; the job expects %d", n, *want))
 	}
-	return file, nil
+	if want := strings.ToLower(s.Expect.SHA256); want != "" && sum != want {
+		return step.PermanentCode("fetch.expect", fmt.Errorf("its SHA-256 is %s; the job expects %s", sum, want))
+	}
+	return nil
+}
+
+// room marks a full disk of our own as no fault of the work.
+func room(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return step.Infrastructure(err)
+	}
+	return err
 }
 
 // A meter reads on, reports how far it is, and stops when the attempt is cancelled.

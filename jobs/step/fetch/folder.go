@@ -33,16 +33,8 @@ func openFolder(remote step.Remote, set settings) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := root.Open(name)
+	f, before, err := openRegular(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s of connection %q: %w", name, remote.Name, err)
-	}
-	before, err := f.Stat()
-	if err == nil && !before.Mode().IsRegular() {
-		err = step.Permanent(errors.New("it is not a regular file"))
-	}
-	if err != nil {
-		f.Close()
 		return nil, fmt.Errorf("open %s of connection %q: %w", name, remote.Name, err)
 	}
 	return &source{
@@ -52,6 +44,26 @@ func openFolder(remote step.Remote, set settings) (*source, error) {
 		size:       before.Size(),
 		settle:     func() error { return settled(f, before) },
 	}, nil
+}
+
+// openRegular opens a regular file. It looks before it opens, because to open a
+// pipe is to wait for its writer.
+func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, step.Permanent(errors.New("it is not a regular file"))
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
 }
 
 // settled returns an error when the file changed while it was read: whoever

@@ -17,12 +17,19 @@ import (
 	"madeira/jobs/step"
 )
 
-// Limits of one transfer. An upstream that is slower than this is taken for dead.
+// limits of one transfer. An upstream that is slower is taken for dead.
+type limits struct {
+	connect time.Duration // to a TCP connection and a TLS session each
+	header  time.Duration // from the request to the first byte of the answer
+	idle    time.Duration // between two reads of the body
+}
+
+// defaultLimits never change.
+var defaultLimits = limits{connect: 15 * time.Second, header: 60 * time.Second, idle: 60 * time.Second}
+
 const (
-	connectTimeout = 15 * time.Second // to a TCP connection and a TLS session each
-	headerTimeout  = 60 * time.Second // from the request to the first byte of the answer
-	idleTimeout    = 60 * time.Second // between two reads of the body
-	maxRedirects   = 5
+	maxRedirects  = 5
+	maxRetryAfter = 24 * time.Hour // that is believed of a server
 )
 
 type httpSettings struct {
@@ -36,7 +43,7 @@ type httpSettings struct {
 }
 
 // openHTTP starts the transfer of what lies at below the base address.
-func openHTTP(ctx context.Context, conn httpSettings, below string) (*source, error) {
+func (l limits) openHTTP(ctx context.Context, conn httpSettings, below string) (*source, error) {
 	address, err := join(conn.URL, below)
 	if err != nil {
 		return nil, step.Permanent(err)
@@ -48,7 +55,7 @@ func openHTTP(ctx context.Context, conn httpSettings, below string) (*source, er
 		return nil, step.Permanent(err)
 	}
 	origin := address.Redacted()
-	client, close := newClient()
+	client, close := l.client()
 	res, err := client.Do(req)
 	if err == nil {
 		err = checkAnswer(res)
@@ -56,11 +63,15 @@ func openHTTP(ctx context.Context, conn httpSettings, below string) (*source, er
 	if err != nil {
 		cancel(nil)
 		close()
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // origin says the address already
+		}
 		return nil, fmt.Errorf("get %s: %w", origin, err)
 	}
-	body := &watched{ReadCloser: res.Body, cancel: cancel, ctx: ctx, close: close}
-	body.timer = time.AfterFunc(idleTimeout, func() {
-		cancel(fmt.Errorf("nothing came for %s", idleTimeout))
+	body := &watched{ReadCloser: res.Body, idle: l.idle, cancel: cancel, ctx: ctx, close: close}
+	body.timer = time.AfterFunc(l.idle, func() {
+		cancel(fmt.Errorf("nothing came for %s", l.idle))
 	})
 	return &source{ReadCloser: body, name: fileName(res), origin: origin, size: res.ContentLength}, nil
 }
@@ -105,13 +116,13 @@ func request(ctx context.Context, conn httpSettings, address *url.URL) (*http.Re
 	return req, nil
 }
 
-// newClient returns a client for one transfer, without proxies from the
+// client returns a client for one transfer, without proxies from the
 // environment, and what frees its connections.
-func newClient() (*http.Client, func()) {
+func (l limits) client() (*http.Client, func()) {
 	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: connectTimeout}).DialContext,
-		TLSHandshakeTimeout:   connectTimeout,
-		ResponseHeaderTimeout: headerTimeout,
+		DialContext:           (&net.Dialer{Timeout: l.connect}).DialContext,
+		TLSHandshakeTimeout:   l.connect,
+		ResponseHeaderTimeout: l.header,
 		ForceAttemptHTTP2:     true,
 	}
 	return &http.Client{Transport: transport, CheckRedirect: checkRedirect}, transport.CloseIdleConnections
@@ -124,8 +135,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:
 		return step.Permanent(fmt.Errorf("redirected more than %d times", maxRedirects))
-	case req.URL.Scheme != "https" && last.URL.Scheme == "https":
-		return step.Permanent(fmt.Errorf("redirected from https to %s://%s", req.URL.Scheme, req.URL.Host))
+	case req.URL.Scheme != "https" && (last.URL.Scheme == "https" || req.URL.Scheme != "http"):
+		return step.Permanent(fmt.Errorf("redirected from %s to %s://%s", last.URL.Scheme, req.URL.Scheme, req.URL.Host))
 	case req.URL.Host != via[0].URL.Host:
 		req.Header = http.Header{"Accept-Encoding": {"identity"}}
 	}
@@ -157,8 +168,10 @@ func checkAnswer(res *http.Response) error {
 // date of the answer itself, so that no clock but the server's counts.
 func retryAfter(res *http.Response) (time.Duration, bool) {
 	header := res.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(header, 10, 32); err == nil {
-		return time.Duration(max(seconds, 0)) * time.Second, true
+	seconds, err := strconv.ParseInt(header, 10, 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // then it is the largest or smallest number
+		most := int64(maxRetryAfter / time.Second)
+		return time.Duration(min(max(seconds, 0), most)) * time.Second, true
 	}
 	at, err := http.ParseTime(header)
 	if err != nil {
@@ -168,7 +181,7 @@ func retryAfter(res *http.Response) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return max(at.Sub(now), 0), true
+	return min(max(at.Sub(now), 0), maxRetryAfter), true
 }
 
 // fileName returns what the source calls the file: data for people, never a path.
@@ -182,17 +195,18 @@ func fileName(res *http.Response) string {
 	return res.Request.URL.Host
 }
 
-// watched is a body whose every read must come within idleTimeout.
+// watched is a body whose every read must come within the idle limit.
 type watched struct {
 	io.ReadCloser
 	ctx    context.Context
+	idle   time.Duration
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	close  func()
 }
 
 func (w *watched) Read(p []byte) (int, error) {
-	w.timer.Reset(idleTimeout)
+	w.timer.Reset(w.idle)
 	n, err := w.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && w.ctx.Err() != nil {
 		err = context.Cause(w.ctx)
