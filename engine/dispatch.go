@@ -34,7 +34,7 @@ func (e *Engine) dispatch(ctx context.Context) error {
 		}
 		done, free := e.board.take()
 		d.unsent = append(d.unsent, done...)
-		answered := d.speak(free)
+		answered := d.speak(free) //nolint:contextcheck // what is written must be written although ctx is done
 		if d.over() {
 			return d.unwritten()
 		}

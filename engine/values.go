@@ -24,7 +24,15 @@ func valuesOf(run task.Run, steps, needs map[string]task.StepResult) expr.Values
 	if len(run.Period) > 0 {
 		vars["period"] = run.Period
 	}
-	return expr.Values{Vars: vars}
+	return expr.Values{Vars: vars, Unfinished: unfinished(steps)}
+}
+
+func unfinished(steps map[string]task.StepResult) map[string]bool {
+	ids := map[string]bool{}
+	for id, s := range steps {
+		ids[id] = s.State != task.Success
+	}
+	return ids
 }
 
 func outputsByStep(steps map[string]task.StepResult) map[string]any {

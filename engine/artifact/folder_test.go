@@ -108,7 +108,7 @@ func TestOpen_ReadsAtAnyOffset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	var at [3]byte
 	if _, err := r.ReadAt(at[:], 4); err != nil || string(at[:]) != "456" {
 		t.Errorf("ReadAt(4) = %q, %v, want 456", at, err)
@@ -173,7 +173,7 @@ func TestCommit_MendsAKeptFileThatWasCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	if size != int64(len("whole content")) {
 		t.Errorf("size = %d, want %d", size, len("whole content"))
 	}
@@ -362,7 +362,7 @@ func FuzzOpen_NeverLeavesTheFolder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, digest string) {
 		r, _, err := folder.Open(t.Context(), digest)
 		if err == nil {
-			r.Close()
+			_ = r.Close()
 			t.Fatalf("Open(%q) opened something in an empty folder", digest)
 		}
 		if !errors.Is(err, artifact.ErrDigest) && !errors.Is(err, artifact.ErrNotFound) {
