@@ -14,11 +14,11 @@ import (
 type verdict uint8
 
 const (
-	matched verdict = iota
-	apart           // on different sides of the cut-off, within the grace: timing
-	disagree        // the statuses do not go together
-	beyond          // one of them lies after the grace: missing on both sides
-	verdicts        // how many there are
+	matched  verdict = iota
+	apart            // on different sides of the cut-off, within the grace: timing
+	disagree         // the statuses do not go together
+	beyond           // one of them lies after the grace: missing on both sides
+	verdicts         // how many there are
 )
 
 func (m *matcher) verdict(l, r uint32) verdict {
@@ -73,7 +73,7 @@ func (m *matcher) pairClass(ls, rs []uint32) error {
 	}
 	bins := m.bins(rs)
 	open := slices.Clone(ls)
-	if false {
+	if m.plan.hasStatus {
 		slices.SortStableFunc(open, func(a, b uint32) int {
 			return cmp.Compare(m.plan.choices(m.left.status(a)), m.plan.choices(m.left.status(b)))
 		})

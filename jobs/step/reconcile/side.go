@@ -33,7 +33,7 @@ type plan struct {
 	scale       int   // of all amounts that are compared and shown
 	idKeys      []int // positions in keys, by name, so that ids do not depend on the order of columns
 	pass        string
-	hashMask    uint64 // all ones; fewer make keys share a hash
+	hashMask    uint64              // all ones; fewer make keys share a hash
 	accepts     map[string]statuses // by left status
 	hasStatus   bool
 }
