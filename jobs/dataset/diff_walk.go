@@ -81,7 +81,6 @@ func (d *differ) respill(ctx context.Context, s *Spill, part int, w walk) (*Spil
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
 	return d.spill(ctx, r, w)
 }
 
@@ -114,7 +113,6 @@ func sameKeys(s *Spill, part int, cols []int, first **Table) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer r.Close()
 	for {
 		b, err := r.Next()
 		if errors.Is(err, io.EOF) {

@@ -101,7 +101,7 @@ func TestHashKey_SpreadsKeysEvenly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeSpill(t, s)
 	for c, name := range []string{"texts", "", "money", "", "numbers", "", "", "instants"} {
 		if name == "" {
 			continue

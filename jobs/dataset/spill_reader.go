@@ -82,7 +82,7 @@ func (r *SpillReader) Next() (*Batch, error) {
 	return r.batch, nil
 }
 
-// Close ends reading. It never fails.
+// Close gives up the memory of the reader; there is nothing else to give back. It never fails.
 func (r *SpillReader) Close() error {
 	r.chunks, r.tail, r.rest = nil, nil, nil
 	return nil

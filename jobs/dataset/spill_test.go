@@ -69,7 +69,6 @@ func drain(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	for {
 		b, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -149,7 +148,7 @@ func TestSpill_WritesNothingWhileRowsFitIntoItsBuffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeSpill(t, s)
 	b := manyRows(100)
 	for i := range b.Len() {
 		if err := s.Add(i%4, b, i); err != nil {
@@ -174,7 +173,7 @@ func TestSpill_KeepsItsBuffersWithinTheMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	defer closeSpill(t, s)
 	b := NewBatch(s.Schema())
 	b.Columns[0].AppendText(bytes.Repeat([]byte("x"), 300<<10)) // longer than a buffer
 	b.Columns[0].AppendText(bytes.Repeat([]byte("y"), 700))
@@ -252,6 +251,13 @@ func TestSpillReader_ReportsDamage(t *testing.T) {
 		if _, err := decodeRow(NewBatch(billSchema), whole[:n]); !errors.Is(err, errDamaged) {
 			t.Fatalf("decoding %d of %d bytes: %v, want %v", n, len(whole), err, errDamaged)
 		}
+	}
+}
+
+func closeSpill(t *testing.T, s *Spill) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
