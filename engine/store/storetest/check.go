@@ -13,7 +13,8 @@ import (
 
 // Check holds all rows of the database against the invariants that must hold
 // after any transaction, whatever was killed in between, and returns one line for
-// each violation, beginning with its id. Nothing else may write meanwhile.
+// each violation, beginning with its id. It reads one snapshot; others may go on
+// writing.
 //
 //	I05  the log of a task is a legal path
 //	I06  its numbers have no gaps, its times do not run backwards, it ends where the row is
@@ -25,9 +26,13 @@ import (
 //	run  a run's counters, status and version agree with its tasks
 func Check(ctx context.Context, db *store.DB) ([]string, error) {
 	c := checker{tasks: map[int64]*taskFacts{}, runs: map[string]*runFacts{}}
-	read, _ := db.SQL()
-	for _, load := range []func(context.Context, *sql.DB) error{c.loadTasks, c.loadLog, c.loadNeeds, c.loadPlaces, c.loadRuns} {
-		if err := load(ctx, read); err != nil {
+	tx, err := snapshot(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, load := range []func(context.Context, *sql.Tx) error{c.loadTasks, c.loadLog, c.loadNeeds, c.loadPlaces, c.loadRuns} {
+		if err := load(ctx, tx); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"madeira/engine/store"
 	"madeira/engine/task"
 )
 
@@ -35,9 +36,22 @@ func (m *moment) Scan(src any) error {
 	return nil
 }
 
+// snapshot begins a transaction that sees the database as it is now until its end.
+func snapshot(ctx context.Context, db *store.DB) (*sql.Tx, error) {
+	read, write := db.SQL()
+	tx, err := read.BeginTx(ctx, nil)
+	if err != nil || read != write {
+		return tx, err // on SQLite every transaction is a snapshot
+	}
+	if _, err = tx.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"); err != nil {
+		_ = tx.Rollback()
+	}
+	return tx, err
+}
+
 // each calls read for every row of a query.
-func each(ctx context.Context, db *sql.DB, query string, read func(scan func(...any) error) error) error {
-	rows, err := db.QueryContext(ctx, query)
+func each(ctx context.Context, tx *sql.Tx, query string, read func(scan func(...any) error) error) error {
+	rows, err := tx.QueryContext(ctx, query)
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
@@ -50,8 +64,8 @@ func each(ctx context.Context, db *sql.DB, query string, read func(scan func(...
 	return rows.Err()
 }
 
-func (c *checker) loadTasks(ctx context.Context, db *sql.DB) error {
-	return each(ctx, db, `SELECT id, coalesce(CAST(run_id AS text), ''), coalesce(step, ''), coalesce(condition, ''), coalesce(reason, ''),
+func (c *checker) loadTasks(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, `SELECT id, coalesce(CAST(run_id AS text), ''), coalesce(step, ''), coalesce(condition, ''), coalesce(reason, ''),
 		state, unmet, unmet_failed, attempt, moves, fence, retry FROM task_queue`, func(scan func(...any) error) error {
 		t := &taskFacts{}
 		var retry []byte
@@ -63,8 +77,8 @@ func (c *checker) loadTasks(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-func (c *checker) loadLog(ctx context.Context, db *sql.DB) error {
-	return each(ctx, db, `SELECT task_id, seq, attempt, from_state, to_state, coalesce(reason, ''), fence, claimed_at, at
+func (c *checker) loadLog(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, `SELECT task_id, seq, attempt, from_state, to_state, coalesce(reason, ''), fence, claimed_at, at
 		FROM task_log ORDER BY task_id, seq`, func(scan func(...any) error) error {
 		var id int64
 		var m moveFacts
@@ -83,8 +97,8 @@ func (c *checker) loadLog(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-func (c *checker) loadNeeds(ctx context.Context, db *sql.DB) error {
-	return each(ctx, db, `SELECT task_id, needs_id FROM task_dependency`, func(scan func(...any) error) error {
+func (c *checker) loadNeeds(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, `SELECT task_id, needs_id FROM task_dependency`, func(scan func(...any) error) error {
 		var id, needs int64
 		if err := scan(&id, &needs); err != nil {
 			return err
@@ -96,8 +110,8 @@ func (c *checker) loadNeeds(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-func (c *checker) loadPlaces(ctx context.Context, db *sql.DB) error {
-	return each(ctx, db, `SELECT task_id, 'task_ready', 0 FROM task_ready UNION ALL SELECT task_id, 'task_later', 0 FROM task_later
+func (c *checker) loadPlaces(ctx context.Context, tx *sql.Tx) error {
+	return each(ctx, tx, `SELECT task_id, 'task_ready', 0 FROM task_ready UNION ALL SELECT task_id, 'task_later', 0 FROM task_later
 		UNION ALL SELECT task_id, 'task_undecided', 0 FROM task_undecided UNION ALL SELECT task_id, 'task_lease', fence FROM task_lease`,
 		func(scan func(...any) error) error {
 			var id, fence int64
@@ -116,8 +130,8 @@ func (c *checker) loadPlaces(ctx context.Context, db *sql.DB) error {
 		})
 }
 
-func (c *checker) loadRuns(ctx context.Context, db *sql.DB) error {
-	err := each(ctx, db, `SELECT CAST(r.id AS text), r.job, coalesce(r.upstream_key, ''), r.status, coalesce(r.version, 0), coalesce(k.version, 0), r.open_steps
+func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx) error {
+	err := each(ctx, tx, `SELECT CAST(r.id AS text), r.job, coalesce(r.upstream_key, ''), r.status, coalesce(r.version, 0), coalesce(k.version, 0), r.open_steps
 		FROM run r LEFT JOIN run_key k ON k.run_id = r.id`, func(scan func(...any) error) error {
 		r := &runFacts{}
 		if err := scan(&r.id, &r.job, &r.key, &r.status, &r.version, &r.kept, &r.open); err != nil {

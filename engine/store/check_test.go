@@ -1,0 +1,61 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"madeira/engine/store"
+	"madeira/engine/store/storetest"
+	"madeira/engine/task"
+)
+
+// TestCheck_SeesPlantedViolations shows that a green checker means something.
+func TestCheck_SeesPlantedViolations(t *testing.T) {
+	t.Parallel()
+	plants := []struct{ want, plant string }{
+		{"I05", "UPDATE task_log SET from_state = 'blocked' WHERE seq = 2"},
+		{"I05", "UPDATE task_log SET to_state = 'blocked' WHERE seq = 1"},
+		{"I06", "UPDATE task_log SET seq = 7 WHERE seq = 2"},
+		{"I06", "DELETE FROM task_log WHERE seq = 2"},
+		{"I06", "UPDATE task_log SET claimed_at = (SELECT l.claimed_at FROM task_log l WHERE l.task_id = task_log.task_id AND l.seq = 1) WHERE seq = 2 AND task_id = (SELECT min(id) FROM task_queue)"},
+		{"I06", "UPDATE task_queue SET state = 'error' WHERE step = 'b'"},
+		{"I07", "UPDATE task_queue SET fence = fence + 1 WHERE step = 'a'"},
+		{"I07", "UPDATE task_queue SET attempt = 9 WHERE step = 'b'"},
+		{"I08", "UPDATE task_log SET fence = 1 WHERE fence = 2"},
+		{"I10", `UPDATE task_queue SET retry = '{"max_attempts":-3}'`},
+		{"I12", "UPDATE task_queue SET unmet = 1 WHERE step = 'b'"},
+		{"I12", "UPDATE task_queue SET state = 'processing', finished_at = NULL WHERE step = 'a'"},
+		{"I18", "INSERT INTO task_ready (task_id, type, priority) SELECT id, type, priority FROM task_queue WHERE step = 'a'"},
+		{"I18", "DELETE FROM task_ready"},
+		{"I18", "UPDATE task_queue SET state = 'processing' WHERE step = 'c'"},
+		{"run", "UPDATE run SET open_steps = 3"},
+		{"run", "UPDATE run SET status = 'success'"},
+		{"run", "UPDATE run SET status = 'pending'"},
+		{"run", "UPDATE run SET version = 2"},
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		create(t, db, newRun("k", steps(noop("a"), noop("b", "a"), noop("c", "b"))))
+		exchange(t, db, 0, task.Outcome{Hold: claim(t, db, 1)[0].Hold, To: task.Pending, Reason: task.ReasonRetry})
+		b := exchange(t, db, 1, ok(claim(t, db, 1)[0])).Claimed[0]
+		exchange(t, db, 0, ok(b))
+		sound(t, db)
+		for _, table := range []string{"task_log", "task_queue", "task_ready", "run"} {
+			write(t, db, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
+		}
+		for _, p := range plants {
+			write(t, db, p.plant)
+			broken, err := storetest.Check(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+p.want+" ") {
+				t.Errorf("%s\nis not seen as %s; violations: %v", p.plant, p.want, broken)
+			}
+			for _, table := range []string{"task_log", "task_queue", "task_ready", "run"} {
+				write(t, db, "DELETE FROM "+table)
+				write(t, db, "INSERT INTO "+table+" SELECT * FROM kept_"+table)
+			}
+		}
+		sound(t, db)
+	})
+}

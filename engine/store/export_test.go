@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// errSilence stands for a connection that broke before the answer came.
+var errSilence = errors.New("the connection broke")
+
+// LoseAnswers makes the next n exchanges commit and then fail as if their answer
+// had been lost.
+func (db *DB) LoseAnswers(n int) {
+	db.hot = &silent{hotPath: db.hot, left: n}
+	db.dialect = unanswered{db.dialect}
+}
+
+// Orphans returns how many claims are waiting to be given back.
+func (db *DB) Orphans() int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return len(db.orphan)
+}
+
+type silent struct {
+	hotPath
+	left int
+}
+
+func (s *silent) exchange(ctx context.Context, b batch) (answer, error) {
+	a, err := s.hotPath.exchange(ctx, b)
+	if err == nil && s.left > 0 {
+		s.left--
+		return answer{}, errSilence
+	}
+	return a, err
+}
+
+type unanswered struct{ dialect }
+
+func (u unanswered) fails(err error) failure {
+	if errors.Is(err, errSilence) {
+		return unsure
+	}
+	return u.dialect.fails(err)
+}
+
+// The texts whose plans are checked.
+const (
+	ClaimText = pgClaim
+	PickText  = litePick
+)
