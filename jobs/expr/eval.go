@@ -227,6 +227,9 @@ func (m *machine) member(n *ast.MemberNode) (any, error) {
 			return nil, m.mismatch("an object is asked by name, not by %s", article(kindOf(key)))
 		}
 		v, ok := of[name]
+		if step, _, output := stepRef(n); output && m.values.Unfinished[step] {
+			return v, nil
+		}
 		if !ok && !n.Optional {
 			return nil, &Error{Code: CodeUndefined, Message: "there is no " + name + " here", Suggestion: nearest(name, sortedKeys(of))}
 		}

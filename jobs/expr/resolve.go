@@ -17,6 +17,10 @@ type Values struct {
 	Success   bool           // success(): everything needed ended well
 	Failure   bool           // failure(): something needed failed
 	Cancelled bool           // cancelled(): the run is being cancelled
+
+	// Unfinished holds the steps that did not end well: an output that one of
+	// them did not leave is null. Of any other step it is an error.
+	Unfinished map[string]bool
 }
 
 // Resolve returns the settings of a step with every expression replaced by its

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joho/godotenv"
+
+	"madeira/jobs"
+	"madeira/jobs/step"
+	"madeira/schemas"
+)
+
+const (
+	configName  = "madeira.yaml"
+	stateFolder = ".madeira"
+	stateName   = "state" // the connection that is the state database itself
+)
+
+// A config is what madeira.yaml and the environment say, checked.
+type config struct {
+	root     string // folder of madeira.yaml, or where it would be
+	database string // URL of the state database
+	embedded bool   // the database is the default one: migrate it without being told
+	limits   limits
+	secrets  secretSource
+
+	connections map[string]json.RawMessage
+	channels    map[string]json.RawMessage
+}
+
+// limits are how much a process may use.
+type limits struct {
+	Workers int           // tasks at once
+	Lease   time.Duration // of a claim without a sign of life
+	Poll    time.Duration // how often at least the database is asked
+	Grace   time.Duration // for running tasks after the program was told to stop
+	Memory  int64         // of one task before it spills to disk, in bytes
+}
+
+// A problemsError is a file that is wrong in places.
+type problemsError struct{ problems []jobs.Problem }
+
+func (e *problemsError) Error() string {
+	lines := make([]string, len(e.problems))
+	for i, p := range e.problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// loadConfig reads the configuration that holds for a folder: the nearest
+// madeira.yaml at it or above, and the environment. Database is what the command
+// line says, or "".
+func loadConfig(dir, database string, environ []string) (*config, error) {
+	root, found, err := findRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	env, err := readEnvironment(root, environ)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{root: root, secrets: secretSource{root: root, lookup: env.lookup}}
+	file := configFile{}
+	if found {
+		if err := file.read(filepath.Join(root, configName)); err != nil {
+			return nil, err
+		}
+	}
+	c.connections, c.channels = file.Connections, file.Channels
+	if err := c.setLimits(file.Limits, env); err != nil {
+		return nil, err
+	}
+	return c, c.setDatabase(cmp.Or(database, env["MADEIRA_DATABASE_URL"]))
+}
+
+// findRoot walks up from dir to the folder of madeira.yaml. Without one it is dir.
+func findRoot(dir string) (root string, found bool, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", false, err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		_, err := os.Stat(filepath.Join(at, configName))
+		switch {
+		case err == nil:
+			return at, true, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return "", false, fmt.Errorf("look for %s: %w", configName, err)
+		case at == filepath.Dir(at):
+			return dir, false, nil
+		}
+	}
+}
+
+type configFile struct {
+	Connections map[string]json.RawMessage `json:"connections"`
+	Channels    map[string]json.RawMessage `json:"channels"`
+	Limits      map[string]json.RawMessage `json:"limits"`
+}
+
+func (f *configFile) read(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	doc, problems := jobs.Decode(displayPath(path), text, schemas.Configuration())
+	if len(problems) > 0 {
+		return &problemsError{problems}
+	}
+	return json.Unmarshal(doc.JSON(), f)
+}
+
+// displayPath returns a path as people want to read it: from the working folder
+// where that is shorter.
+func displayPath(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && len(rel) < len(path) {
+		return rel
+	}
+	return path
+}
+
+// variables are the environment, completed by the file .env beside madeira.yaml.
+type variables map[string]string
+
+func (v variables) lookup(name string) (string, bool) {
+	value, ok := v[name]
+	return value, ok
+}
+
+// limitVariables are the variables that override limits of madeira.yaml.
+var limitVariables = map[string]string{
+	"MADEIRA_WORKERS": "workers", "MADEIRA_LEASE": "lease", "MADEIRA_POLL": "poll",
+	"MADEIRA_GRACE": "grace", "MADEIRA_MEMORY": "memory",
+}
+
+func readEnvironment(root string, environ []string) (variables, error) {
+	env, err := godotenv.Read(filepath.Join(root, ".env"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read .env: %w", err)
+	}
+	if env == nil {
+		env = map[string]string{}
+	}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	for name := range env {
+		_, limit := limitVariables[name]
+		if !strings.HasPrefix(name, "MADEIRA_") || strings.HasPrefix(name, "MADEIRA_TEST_") || limit || name == "MADEIRA_DATABASE_URL" {
+			continue
+		}
+		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
+	}
+	return env, nil
+}
+
+// setLimits applies defaults, madeira.yaml and the environment, in that order.
+func (c *config) setLimits(file map[string]json.RawMessage, env variables) error {
+	c.limits = limits{
+		Workers: max(4, 2*runtime.NumCPU()), // tasks wait more for disk and network than they compute
+		Lease:   15 * time.Second,
+		Poll:    time.Second,
+		Grace:   25 * time.Second,
+		Memory:  64 << 20,
+	}
+	values := map[string]string{}
+	for name, raw := range file {
+		values[name] = strings.Trim(string(raw), `"`)
+	}
+	for variable, name := range limitVariables {
+		if value := env[variable]; value != "" {
+			values[name] = value
+		}
+	}
+	for name, value := range values {
+		if err := c.limits.set(name, value); err != nil {
+			return fmt.Errorf("config.value: limit %s: %w", name, err)
+		}
+	}
+	if c.limits.Poll > c.limits.Lease {
+		return fmt.Errorf("config.relation: poll (%s) is longer than lease (%s): work of a dead process would lie longer than its lease", c.limits.Poll, c.limits.Lease)
+	}
+	return nil
+}
+
+func (l *limits) set(name, value string) error {
+	var err error
+	switch name {
+	case "workers":
+		if l.Workers, err = strconv.Atoi(value); err == nil && (l.Workers < 1 || l.Workers > 1000) {
+			err = fmt.Errorf("%d is not between 1 and 1000", l.Workers)
+		}
+	case "lease":
+		l.Lease, err = positive(value, time.Second)
+	case "poll":
+		l.Poll, err = positive(value, time.Millisecond)
+	case "grace":
+		l.Grace, err = positive(value, 0)
+	case "memory":
+		l.Memory, err = parseSize(value)
+	}
+	return err
+}
+
+func positive(value string, least time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err == nil && d < least {
+		err = fmt.Errorf("%s is less than %s", value, least)
+	}
+	return d, err
+}
+
+// parseSize reads sizes such as 64MiB, in bytes.
+func parseSize(value string) (int64, error) {
+	for unit, factor := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if digits, ok := strings.CutSuffix(value, unit); ok {
+			n, err := strconv.ParseInt(digits, 10, 32)
+			if err == nil && n > 0 {
+				return n * factor, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%q is no size such as 512KiB, 64MiB or 2GiB", value)
+}
+
+// setDatabase decides which database holds the state: what was asked for, the
+// connection "state", or a file beside madeira.yaml.
+func (c *config) setDatabase(asked string) error {
+	switch raw, named := c.connections[stateName]; {
+	case asked != "":
+		c.database = asked
+	case named:
+		return c.stateConnection(raw)
+	default:
+		c.embedded = true
+		c.database = "sqlite://" + filepath.Join(c.root, stateFolder, "madeira.db")
+	}
+	return nil
+}
+
+func (c *config) stateConnection(raw json.RawMessage) error {
+	resolved, err := c.secrets.resolve(context.Background(), raw)
+	if err != nil {
+		return fmt.Errorf("connection %q: %w", stateName, err)
+	}
+	var set databaseSettings
+	if err := json.Unmarshal(resolved, &set); err != nil {
+		return fmt.Errorf("connection %q: %w", stateName, err)
+	}
+	if set.Type == "sqlite" {
+		if !filepath.IsAbs(set.Path) {
+			set.Path = filepath.Join(c.root, set.Path)
+		}
+		c.database = "sqlite://" + set.Path
+		return nil
+	}
+	c.database, err = withPassword(set.URL, set.Password)
+	return err
+}
+
+// connection decodes the settings of a connection, secrets resolved.
+func (c *config) connection(ctx context.Context, name string, into any) error {
+	raw, ok := c.connections[name]
+	if !ok {
+		return step.Permanent(fmt.Errorf("no connection %q in %s", name, displayPath(filepath.Join(c.root, configName))))
+	}
+	return c.decode(ctx, "connection", name, raw, into)
+}
+
+func (c *config) decode(ctx context.Context, what, name string, raw json.RawMessage, into any) error {
+	resolved, err := c.secrets.resolve(ctx, raw)
+	if err == nil {
+		err = json.Unmarshal(resolved, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q of %s: %w", what, name, displayPath(filepath.Join(c.root, configName)), err)
+	}
+	return nil
+}
+
+// channel returns a channel, secrets resolved.
+func (c *config) channel(ctx context.Context, name string) (step.Channel, error) {
+	raw, ok := c.channels[name]
+	if !ok {
+		return step.Channel{}, step.Permanent(fmt.Errorf("no channel %q in %s", name, displayPath(filepath.Join(c.root, configName))))
+	}
+	channel := step.Channel{Name: name}
+	if err := c.decode(ctx, "channel", name, raw, &channel.Settings); err != nil {
+		return step.Channel{}, err
+	}
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(channel.Settings, &head); err != nil {
+		return step.Channel{}, err
+	}
+	channel.Type = head.Type
+	return channel, nil
+}
+
+// types returns the types of all connections and channels by name.
+func (c *config) types() (connections, channels map[string]string) {
+	connections, channels = typesOf(c.connections), typesOf(c.channels)
+	if _, named := connections[stateName]; !named {
+		connections[stateName] = c.stateType()
+	}
+	return connections, channels
+}
+
+func typesOf(all map[string]json.RawMessage) map[string]string {
+	types := make(map[string]string, len(all))
+	for name, raw := range all {
+		var head struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(raw, &head); err == nil {
+			types[name] = head.Type
+		}
+	}
+	return types
+}
+
+// stateType returns the type of the state database.
+func (c *config) stateType() string {
+	if strings.HasPrefix(c.database, "sqlite:") {
+		return "sqlite"
+	}
+	return "postgres"
+}

@@ -1,0 +1,130 @@
+// Command madeira runs multi-step jobs that are declared in YAML and kept in git.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+	_ "time/tzdata" // Zones must be there on a machine without them.
+
+	"github.com/spf13/cobra"
+
+	"madeira/jobs"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	p := &program{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	code := p.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitOK          = 0   // success or warning
+	exitFailed      = 1   // a run failed, or validate found problems
+	exitUsage       = 2   // wrong usage, invalid job or configuration
+	exitInterrupted = 130 // stopped on request; the run can be taken up again
+)
+
+// A program is one call of madeira: what main makes of the process, and tests of
+// whatever they like.
+type program struct {
+	stdout, stderr io.Writer
+	environ        []string
+
+	// schedule reads cron expressions; nil reads the five fields.
+	schedule func(spec string, loc *time.Location) (jobs.Schedule, error)
+
+	database string // --database
+	output   string // --output
+}
+
+// An exitError ends the program with a code of its own. Its message, where there
+// is one, was not printed yet.
+type exitError struct {
+	code int
+	err  error // may be nil
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as the caller's.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	var problems *problemsError
+	switch {
+	case errors.As(err, &exit):
+	case errors.As(err, &problems) || strings.HasPrefix(err.Error(), "config."):
+		exit = &exitError{code: exitUsage, err: err}
+	case ctx.Err() != nil:
+		exit = &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+	default:
+		exit = &exitError{code: exitFailed, err: err}
+	}
+	if text := exit.Error(); text != "" {
+		fmt.Fprintln(p.stderr, text)
+	}
+	return exit.code
+}
+
+func (p *program) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "madeira",
+		Short: "Run multi-step jobs that are declared in YAML and kept in git",
+		Long: `Madeira runs jobs: YAML files that say which file to fetch, how to read it line
+by line, what to reconcile it with, where to load it and whom to tell. What ran
+and why it stands where it stands is in a database that you can read.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w; see %s --help", err, c.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&p.database, "database", "", "state database: sqlite://PATH or postgres://… (default: the connection state of madeira.yaml, else .madeira/madeira.db beside it)")
+	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if p.output != "text" && p.output != "json" {
+			return usage("--output %s: it is text or json", p.output)
+		}
+		return nil
+	}
+	root.AddCommand(p.initCommand(), p.validateCommand(), p.runCommand(), p.serveCommand(), p.runsCommand(), p.migrateCommand(), p.versionCommand())
+	return root
+}
+
+// arguments checks the number of arguments and answers as wrong usage.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || most >= 0 && len(args) > most {
+			return usage("%s takes %s; see %s --help", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()+" "), c.CommandPath())
+		}
+		return nil
+	}
+}

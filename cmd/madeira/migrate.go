@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"madeira/engine/store"
+)
+
+func (p *program) migrateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the state database to this build's version",
+		Args:  arguments(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := loadConfig(".", p.database, p.environ)
+			if err != nil {
+				return err
+			}
+			db, err := store.Open(c.Context(), cfg.database, store.Options{})
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return p.migrate(c.Context(), db, cfg)
+		},
+	}
+}
+
+func (p *program) migrate(ctx context.Context, db *store.DB, cfg *config) error {
+	applied, err := db.Migrate(ctx)
+	if err != nil {
+		return err
+	}
+	version, _, err := db.Version(ctx)
+	if err != nil {
+		return err
+	}
+	if p.output == "json" {
+		return json.NewEncoder(p.stdout).Encode(map[string]any{"database": redacted(cfg.database), "version": version, "applied": len(applied)})
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s is at version %d (%s applied now)\n", redacted(cfg.database), version, count(len(applied), "migration"))
+	return err
+}
+
+// redacted returns a database URL without its password.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the state database"
+	}
+	return u.Redacted()
+}

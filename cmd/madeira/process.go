@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"madeira/engine"
+	"madeira/engine/artifact"
+	"madeira/engine/store"
+	"madeira/engine/task"
+	"madeira/engine/telemetry"
+	"madeira/jobs/step"
+	"madeira/jobs/step/builtin"
+)
+
+// A process is everything a command that works needs, open.
+type process struct {
+	config    *config
+	db        *store.DB
+	artifacts *artifact.Folder
+	registry  *step.Registry
+	pool      *databasePool
+	mask      *telemetry.Mask
+	log       *slog.Logger
+}
+
+// openProcess opens the state database and the artifact store that hold for a
+// folder. The embedded database is brought up to date; any other has to be at
+// this build's version. Messages to channels of type log go to messages.
+func (p *program) openProcess(ctx context.Context, cfg *config, messages io.Writer) (_ *process, err error) {
+	r := &process{config: cfg, pool: &databasePool{config: cfg, open: map[string]*step.Database{}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	if r.registry, err = builtin.Registry(messages); err != nil {
+		return nil, err
+	}
+	r.mask = telemetry.NewMask(cfg.secretValues(ctx)...)
+	r.log = slog.New(telemetry.NewHandler(slog.NewJSONHandler(p.stderr, nil), r.mask))
+	if r.db, err = openState(ctx, cfg); err != nil {
+		return nil, err
+	}
+	r.artifacts, err = artifact.Open(filepath.Join(cfg.root, stateFolder, "artifacts"))
+	return r, err
+}
+
+func openState(ctx context.Context, cfg *config) (*store.DB, error) {
+	db, err := store.Open(ctx, cfg.database, store.Options{MaxConns: cfg.limits.Workers + 8})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.embedded {
+		_, err = db.Migrate(ctx)
+	} else {
+		err = db.CheckSchema(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func (r *process) close() error {
+	errs := []error{r.pool.close()}
+	if r.artifacts != nil {
+		errs = append(errs, r.artifacts.Close())
+	}
+	if r.db != nil {
+		errs = append(errs, r.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// engine returns a worker of this process, registered under a new random id.
+func (r *process) engine(ctx context.Context, runID string, observer engine.Observer) (*engine.Engine, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	id := uuid.NewString()
+	worker := task.Worker{ID: id, Host: host, PID: os.Getpid(), Version: buildVersion()}
+	if err := r.db.RegisterWorker(ctx, worker); err != nil {
+		return nil, err
+	}
+	limits := r.config.limits
+	return engine.New(engine.Config{
+		Queue: r.db, Comparer: r.db, Registry: r.registry, Artifacts: r.artifacts,
+		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
+		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID,
+		Slots: limits.Workers, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
+		Logger: r.log, Observer: observer, Mask: r.mask.Hide,
+	})
+}
+
+// keepFile puts a local file into the artifact store and returns the JSON of its
+// step.File: how a corrected file is handed to a run.
+func (r *process) keepFile(ctx context.Context, path string) (json.RawMessage, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w, err := r.artifacts.Create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Discard()
+	if _, err := io.Copy(w, f); err != nil {
+		return nil, fmt.Errorf("keep %s: %w", path, err)
+	}
+	digest, size, err := w.Commit()
+	if err != nil {
+		return nil, fmt.Errorf("keep %s: %w", path, err)
+	}
+	return json.Marshal(step.File{Digest: digest, Name: filepath.Base(path), Size: size, Origin: "input"})
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"madeira/engine/store"
+	"madeira/engine/task"
+)
+
+// A runView is a run as people and programs see it.
+type runView struct {
+	ID       string  `json:"id"`
+	Job      string  `json:"job"`
+	Key      string  `json:"upstream_key"`
+	Version  int     `json:"version"`
+	Status   string  `json:"status"`
+	Repeated *string `json:"repeated"` // id of the run that had done it, or null
+}
+
+// A stepView is a step of a run.
+type stepView struct {
+	ID         string          `json:"id"`
+	Status     string          `json:"status"`
+	Attempts   int             `json:"attempts"`
+	DurationMS int64           `json:"duration_ms"`
+	Outputs    json.RawMessage `json:"outputs"`
+
+	task task.Task
+}
+
+// newRunView returns what is shown of a run. A repeated run shows the version it
+// repeats.
+func newRunView(run, repeated task.Run) runView {
+	v := runView{ID: run.ID, Job: run.Job, Key: run.Key, Version: run.Version, Status: string(run.Status)}
+	if run.RepeatedOf != "" {
+		v.Repeated, v.Version = &run.RepeatedOf, repeated.Version
+	}
+	return v
+}
+
+// stepViews returns the steps that the job file has, in its order.
+func stepViews(tasks []task.Task) []stepView {
+	var steps []stepView
+	for _, t := range tasks {
+		if t.Step == "" || t.Type == task.TypeCompare {
+			continue
+		}
+		v := stepView{ID: t.Step, Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, task: t}
+		if t.Warning != "" && t.State == task.Success {
+			v.Status = "warning"
+		}
+		if v.Outputs == nil {
+			v.Outputs = json.RawMessage("{}")
+		}
+		steps = append(steps, v)
+	}
+	return steps
+}
+
+// report prints how a run that is over has ended, and returns the error that
+// stands for its exit code.
+func (p *program) report(ctx context.Context, db *store.DB, runID string) error {
+	run, err := db.Run(ctx, runID)
+	if err != nil {
+		return err
+	}
+	var repeated task.Run
+	if run.RepeatedOf != "" {
+		if repeated, err = db.Run(ctx, run.RepeatedOf); err != nil {
+			return err
+		}
+	}
+	tasks, err := db.Tasks(ctx, runID)
+	if err != nil {
+		return err
+	}
+	view, steps := newRunView(run, repeated), stepViews(tasks)
+	if p.output == "json" {
+		err = p.json(map[string]any{"run": view, "steps": steps})
+	} else {
+		writeReport(p.stdout, run, repeated, steps)
+		p.hints(run, tasks)
+	}
+	if err == nil && (run.Status == task.RunError || run.Status == task.RunCancelled) {
+		err = &exitError{code: exitFailed}
+	}
+	return err
+}
+
+// hints writes to stderr what is no part of the result.
+func (p *program) hints(run task.Run, tasks []task.Task) {
+	for _, t := range tasks {
+		if t.Type == task.TypeDeliver && t.State != task.Success {
+			fmt.Fprintf(p.stderr, "message %s was not delivered: %s\n", t.Key, why(t))
+		}
+	}
+	if run.Status != task.RunRepeated {
+		fmt.Fprintf(p.stderr, "run %s; see madeira runs show %s\n", run.ID, run.ID[:13])
+	}
+}
+
+// writeReport prints the reports of all steps. It holds neither times nor ids of
+// this run, so that equal results are equal bytes.
+func writeReport(out io.Writer, run, repeated task.Run, steps []stepView) {
+	if run.Status == task.RunRepeated {
+		fmt.Fprintf(out, "%s is done: version %d, run %s of %s, ended as %s.\n", keyName(run), repeated.Version,
+			repeated.ID, repeated.FinishedAt.UTC().Format(time.DateTime+" UTC"), repeated.Status)
+		fmt.Fprintln(out, `Its sources have not changed, so nothing was done. To do it all the same: --again "reason".`)
+		return
+	}
+	fmt.Fprintf(out, "%s  version %d  %s\n", keyName(run), run.Version, run.Status)
+	for _, s := range steps {
+		fmt.Fprintf(out, "\n%s  %s\n", s.ID, s.Status)
+		if report := reportOf(s.Outputs); report != "" {
+			indent(out, report)
+		}
+		if s.task.Warning != "" {
+			indent(out, "warning: "+s.task.Warning)
+		}
+		if s.task.State != task.Success {
+			indent(out, why(s.task))
+		}
+	}
+}
+
+func reportOf(outputs json.RawMessage) string {
+	var o struct {
+		Report string `json:"report"`
+	}
+	if err := json.Unmarshal(outputs, &o); err != nil {
+		return ""
+	}
+	return o.Report
+}
+
+func indent(out io.Writer, text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+		line = strings.TrimRight(line, "\n")
+		if line != "" {
+			line = "  " + line
+		}
+		fmt.Fprintln(out, line)
+	}
+}
+
+// why says why a task is where it is, in one line or more.
+func why(t task.Task) string {
+	parts := []string{}
+	if t.Failure != nil {
+		parts = append(parts, t.Failure.Message)
+	}
+	switch t.Reason {
+	case task.ReasonNeedsFailed:
+		parts = append(parts, "not run: "+t.Detail)
+	case task.ReasonCondition:
+		parts = append(parts, "not run, its condition is false: "+t.Detail)
+	case "":
+	default:
+		if t.Detail != "" {
+			parts = append(parts, t.Reason+": "+t.Detail)
+		} else if t.Failure == nil {
+			parts = append(parts, t.Reason)
+		}
+	}
+	if len(parts) == 0 {
+		return string(t.State)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// keyName names a run as people do: by job and key.
+func keyName(run task.Run) string {
+	if run.Key == "" {
+		return run.Job
+	}
+	return run.Job + " " + run.Key
+}

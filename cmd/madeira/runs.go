@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/spf13/cobra"
+
+	"madeira/engine/store"
+	"madeira/engine/task"
+)
+
+func (p *program) runsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List runs, or show one with its steps",
+		Args:  arguments(0, 0),
+	}
+	var f store.RunFilter
+	var status []string
+	c.Flags().StringVar(&f.Job, "job", "", "only runs of this job")
+	c.Flags().StringVar(&f.Key, "upstream-key", "", "only runs of this key")
+	c.Flags().StringSliceVar(&status, "status", nil, "only runs in these statuses, such as error,running")
+	c.Flags().StringVar(&f.Before, "before", "", "the page after the run of this id")
+	c.Flags().IntVar(&f.Limit, "limit", 50, "most runs to list, up to 1000")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.Limit < 1 || f.Limit > 1000 {
+			return usage("--limit %d: it is between 1 and 1000", f.Limit)
+		}
+		for _, s := range status {
+			f.Status = append(f.Status, task.RunStatus(s))
+		}
+		return p.withState(c.Context(), func(db *store.DB) error { return p.listRuns(c.Context(), db, f) })
+	}
+	c.AddCommand(&cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run with its steps, their moves and what they left; RUN is the start of its id",
+		Args:  arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withState(c.Context(), func(db *store.DB) error { return p.showRun(c.Context(), db, args[0]) })
+		},
+	})
+	return c
+}
+
+// withState opens the state database that holds for the working folder.
+func (p *program) withState(ctx context.Context, fn func(*store.DB) error) error {
+	cfg, err := loadConfig(".", p.database, p.environ)
+	if err != nil {
+		return err
+	}
+	db, err := openState(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(db), db.Close())
+}
+
+func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter) error {
+	runs, err := db.Runs(ctx, f)
+	if err != nil {
+		return err
+	}
+	if p.output == "json" {
+		views := make([]runListView, len(runs))
+		for i, r := range runs {
+			views[i] = runListView{newRunView(r, task.Run{}), r.Trigger, r.CreatedAt, optional(r.FinishedAt)}
+		}
+		return p.json(views)
+	}
+	rows := [][]string{{"RUN", "JOB", "KEY", "VERSION", "STATUS", "CREATED", "TOOK"}}
+	for _, r := range runs {
+		rows = append(rows, []string{r.ID, r.Job, r.Key, version(r), string(r.Status), stamp(r.CreatedAt), took(r)})
+	}
+	writeTable(p.stdout, rows)
+	if len(runs) == f.Limit {
+		fmt.Fprintf(p.stderr, "more: --before %s\n", runs[len(runs)-1].ID)
+	}
+	return nil
+}
+
+type runListView struct {
+	runView
+	Trigger    string     `json:"trigger"`
+	CreatedAt  time.Time  `json:"created_at"`
+	FinishedAt *time.Time `json:"finished_at"`
+}
+
+func (p *program) json(value any) error {
+	encoder := json.NewEncoder(p.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func version(r task.Run) string {
+	if r.Version == 0 {
+		return "-"
+	}
+	return fmt.Sprint(r.Version)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.DateTime)
+}
+
+func took(r task.Run) string {
+	if r.FinishedAt.IsZero() || r.StartedAt.IsZero() {
+		return "-"
+	}
+	return r.FinishedAt.Sub(r.StartedAt).Round(time.Millisecond).String()
+}
+
+func (p *program) showRun(ctx context.Context, db *store.DB, prefix string) error {
+	run, err := db.FindRun(ctx, prefix)
+	if errors.Is(err, store.ErrNotFound) {
+		return usage("%w; see madeira runs", err)
+	}
+	if err != nil {
+		return err
+	}
+	if p.output == "json" {
+		if err := p.report(ctx, db, run.ID); err != nil && !isFailedRun(err) {
+			return err
+		}
+		return nil
+	}
+	return p.printRun(ctx, db, run)
+}
+
+// isFailedRun reports whether an error only says that a run has failed.
+func isFailedRun(err error) bool {
+	var exit *exitError
+	return errors.As(err, &exit) && exit.err == nil
+}
+
+func (p *program) printRun(ctx context.Context, db *store.DB, run task.Run) error {
+	tasks, err := db.Tasks(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	moves, err := db.Log(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	kept, err := db.Artifacts(ctx, run.ID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "run %s\n%s  version %s  %s\ncreated %s  took %s  by %s\n", run.ID, keyName(run), version(run), run.Status, stamp(run.CreatedAt), took(run), run.Trigger)
+	if run.Reason != "" {
+		fmt.Fprintf(p.stdout, "reason: %s\n", run.Reason)
+	}
+	if run.RepeatedOf != "" {
+		fmt.Fprintf(p.stdout, "repeats run %s\n", run.RepeatedOf)
+	}
+	steps := [][]string{{"STEP", "TYPE", "STATE", "ATTEMPTS", "TOOK", ""}}
+	for _, t := range tasks {
+		steps = append(steps, []string{stepName(t.Step, t.Type), t.Type, string(t.State), fmt.Sprint(t.Attempt), t.Took.String(), explain(t)})
+	}
+	fmt.Fprintln(p.stdout)
+	writeTable(p.stdout, steps)
+	log := [][]string{{"AT", "STEP", "MOVE", "FENCE", "REASON", ""}}
+	for _, m := range moves {
+		log = append(log, []string{stamp(m.At), stepName(m.Step, "message"), string(m.From) + " → " + string(m.To), fmt.Sprint(m.Fence), m.Reason, moveDetail(m)})
+	}
+	fmt.Fprintln(p.stdout)
+	writeTable(p.stdout, log)
+	files := [][]string{{"KEPT BY", "KIND", "NAME", "BYTES", "ROWS", "DIGEST"}}
+	for _, k := range kept {
+		files = append(files, []string{k.Step, k.Kind, k.Name, fmt.Sprint(k.Size), fmt.Sprint(k.Rows), k.Digest})
+	}
+	fmt.Fprintln(p.stdout)
+	writeTable(p.stdout, files)
+	return nil
+}
+
+func stepName(step, otherwise string) string {
+	if step == "" {
+		return otherwise
+	}
+	return step
+}
+
+func explain(t task.Task) string {
+	if t.State == task.Success {
+		return t.Warning
+	}
+	return why(t)
+}
+
+func moveDetail(m task.Move) string {
+	if m.Failure != nil {
+		return m.Failure.Message
+	}
+	return m.Detail
+}
+
+// writeTable prints rows in columns, the first being the heading. Wide characters
+// count for two.
+func writeTable(out io.Writer, rows [][]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+2))
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
+	}
+}

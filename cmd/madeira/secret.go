@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// secretTimeout bounds a command that prints a secret: a vault that asks for a
+// password on a terminal nobody watches must not hold the program up for ever.
+const secretTimeout = 30 * time.Second
+
+// A secretSource resolves references to secrets. Relative paths start at root.
+type secretSource struct {
+	root   string
+	lookup func(string) (string, bool) // of environment variables
+}
+
+// resolve returns raw, a JSON value, with every object that is a reference to a
+// secret replaced by the secret.
+func (s secretSource) resolve(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	value, err := s.walk(ctx, value)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
+
+func (s secretSource) walk(ctx context.Context, value any) (any, error) {
+	var err error
+	switch value := value.(type) {
+	case []any:
+		for i := range value {
+			if value[i], err = s.walk(ctx, value[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		if secret, ok, err := s.reference(ctx, value); ok || err != nil {
+			return secret, err
+		}
+		for key := range value {
+			if value[key], err = s.walk(ctx, value[key]); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return value, nil
+}
+
+// reference reports whether value is {env}, {file} or {command}, and what it
+// stands for.
+func (s secretSource) reference(ctx context.Context, value map[string]any) (string, bool, error) {
+	if len(value) != 1 {
+		return "", false, nil
+	}
+	if name, ok := value["env"].(string); ok {
+		secret, set := s.lookup(name)
+		if !set || secret == "" {
+			return "", true, fmt.Errorf("environment variable %s is not set; it holds a secret", name)
+		}
+		return secret, true, nil
+	}
+	if name, ok := value["file"].(string); ok {
+		secret, err := s.fromFile(name)
+		return secret, true, err
+	}
+	if argv, ok := value["command"].([]any); ok {
+		secret, err := s.fromCommand(ctx, argv)
+		return secret, true, err
+	}
+	return "", false, nil
+}
+
+func (s secretSource) fromFile(name string) (string, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.root, name)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	if info.Mode()&fs.FileMode(0o077) != 0 {
+		return "", fmt.Errorf("secret file %s can be read by others (mode %s); chmod 600 it", name, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("read a secret: %w", err)
+	}
+	return nonEmpty(text, name)
+}
+
+func (s secretSource) fromCommand(ctx context.Context, argv []any) (string, error) {
+	args := make([]string, len(argv))
+	for i, a := range argv {
+		args[i] = fmt.Sprint(a)
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the operator's own configuration names the program
+	cmd.Dir, cmd.WaitDelay = s.root, time.Second
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("run %s for a secret: %w", args[0], err)
+	}
+	return nonEmpty(text, args[0])
+}
+
+func nonEmpty(text []byte, where string) (string, error) {
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" {
+		return "", fmt.Errorf("the secret from %s: %w", where, errors.New("it is empty"))
+	}
+	return secret, nil
+}
+
+// secretValues returns the secrets that the configuration refers to and that can
+// be found now: what a log must never show. One that is missing is reported when
+// it is used.
+func (c *config) secretValues(ctx context.Context) []string {
+	var found []string
+	for _, all := range []map[string]json.RawMessage{c.connections, c.channels} {
+		for _, raw := range all {
+			var value any
+			if json.Unmarshal(raw, &value) == nil {
+				found = c.secrets.collect(ctx, value, found)
+			}
+		}
+	}
+	return found
+}
+
+func (s secretSource) collect(ctx context.Context, value any, found []string) []string {
+	switch value := value.(type) {
+	case []any:
+		for _, v := range value {
+			found = s.collect(ctx, v, found)
+		}
+	case map[string]any:
+		if secret, ok, err := s.reference(ctx, value); ok {
+			if err == nil {
+				found = append(found, secret)
+			}
+			return found
+		}
+		for _, v := range value {
+			found = s.collect(ctx, v, found)
+		}
+	}
+	return found
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"madeira/jobs"
+	"madeira/scheduler"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Follow the schedules of all jobs and work at what is due",
+		Long: `Follows the schedules of all job files of a folder and works at what is due, until
+it is told to stop (SIGTERM or Ctrl-C); then running steps may finish for a while.
+Any number of these may work on one PostgreSQL.`,
+		Args: arguments(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.serve(c.Context(), dir)
+		},
+	}
+	c.Flags().StringVar(&dir, "jobs", ".", "folder of the job files")
+	return c
+}
+
+func (p *program) serve(ctx context.Context, dir string) error {
+	cfg, err := loadConfig(dir, p.database, p.environ)
+	if err != nil {
+		return err
+	}
+	files, err := jobFiles([]string{dir})
+	if err != nil {
+		return usage("%w", err)
+	}
+	checked, problems, err := p.check(files, cfg)
+	if err != nil {
+		return err
+	}
+	for _, problem := range problems {
+		fmt.Fprintln(p.stderr, problem)
+	}
+	if len(checked) == 0 {
+		return &problemsError{problems}
+	}
+	r, err := p.openProcess(ctx, cfg, p.stderr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.serveJobs(ctx, r, checked), r.close())
+}
+
+func (p *program) serveJobs(ctx context.Context, r *process, checked []*jobs.Job) error {
+	worker, err := r.engine(ctx, "", nil)
+	if err != nil {
+		return err
+	}
+	schedules := scheduler.New(scheduler.Options{Store: r.db, Jobs: checked, Log: r.log, Wake: worker.Wake})
+	r.log.InfoContext(ctx, "serving", slog.Int("jobs", len(checked)), slog.String("database", redacted(r.config.database)), slog.Int("workers", r.config.limits.Workers))
+	var scheduling sync.WaitGroup
+	var scheduled error
+	scheduling.Go(func() { scheduled = schedules.Run(ctx) })
+	err = worker.Run(ctx)
+	scheduling.Wait()
+	r.log.Info("stopped")
+	return errors.Join(err, scheduled)
+}
