@@ -23,7 +23,7 @@ WITH done AS MATERIALIZED (
   UPDATE task_queue t SET
     state = d.to_state, reason = d.reason, moves = t.moves + 1,
     attempt = t.attempt - d.unspent::int, crashes = t.crashes + d.crashed::int,
-    outputs = CASE WHEN d.to_state = 'success' THEN d.outputs::jsonb ELSE coalesce(d.outputs::jsonb, t.outputs) END,
+    outputs = CASE WHEN d.to_state = 'success' THEN d.outputs::json ELSE coalesce(d.outputs::json, t.outputs) END,
     digest = coalesce(d.digest, t.digest), warning = d.warning, failure = d.failure::jsonb,
     run_at = CASE WHEN d.to_state = 'pending' THEN coalesce($1::timestamptz, clock_timestamp()) + d.delay_us * interval '1 microsecond' ELSE t.run_at END,
     finished_at = CASE WHEN d.to_state <> 'pending' THEN coalesce($1::timestamptz, clock_timestamp()) END
@@ -84,7 +84,7 @@ const pgEffects = `, message AS (
   ON CONFLICT DO NOTHING RETURNING task_id, upstream_key
 ), posted AS (
   INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority)
-  SELECT DISTINCT ON (k.task_id) k.task_id, fin.run_id, 'deliver', m.key, m.payload::jsonb, fin.priority
+  SELECT DISTINCT ON (k.task_id) k.task_id, fin.run_id, 'deliver', m.key, m.payload::json, fin.priority
   FROM keyed k JOIN message m ON m.key = k.upstream_key JOIN fin USING (id, fence)
   RETURNING id, priority, run_id
 ), to_send AS (
