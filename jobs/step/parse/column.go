@@ -24,6 +24,7 @@ type column struct {
 	amount   amountFormat
 	moment   *layout
 	mapped   map[string][]byte
+	bare     bool // values have no wrapping and no text means nothing
 	formula  *node
 	divide   int64 // what the formula has more than scale, as a power of ten; 0: nothing
 }
@@ -33,7 +34,7 @@ type column struct {
 func newColumn(set *columnSetting, key []string) (column, error) {
 	c := column{
 		set: set, kind: dataset.Kind(set.Type), round: dataset.Rounding(set.Round), amount: newAmountFormat(set),
-		code: set.Currency, named: set.Codes, currency: -1,
+		code: set.Currency, named: set.Codes, currency: -1, bare: len(set.Clean)+len(set.Empty) == 0,
 	}
 	c.required = c.kind == dataset.Money || slices.Contains(key, set.Name)
 	if set.Required != nil {
@@ -287,6 +288,9 @@ func readBoolean(value []byte) (int64, fault) {
 // nothing for the texts that mean nothing.
 func (c *column) clean(value []byte) []byte {
 	value = trim(value)
+	if c.bare || len(value) == 0 {
+		return value
+	}
 	for _, rule := range c.set.Clean {
 		switch rule {
 		case "backquote":
@@ -310,6 +314,13 @@ func (c *column) clean(value []byte) []byte {
 
 // trim takes spaces, tabs, no-break and ideographic spaces off both ends.
 func trim(b []byte) []byte {
+	if n := len(b); n > 0 && b[0] > ' ' && b[0] < 0xC2 && b[n-1] > ' ' && b[n-1] < utf8.RuneSelf {
+		return b
+	}
+	return trimBlanks(b)
+}
+
+func trimBlanks(b []byte) []byte {
 	for len(b) > 0 && blankAt(b) > 0 {
 		b = b[blankAt(b):]
 	}

@@ -313,7 +313,7 @@ func withFile(t *testing.T, kit *steptest.Kit, name string, content []byte, sett
 	return withRef(t, file, settings)
 }
 
-func withRef(t *testing.T, file step.File, settings string) string {
+func withRef(t testing.TB, file step.File, settings string) string {
 	t.Helper()
 	ref, err := json.Marshal(file)
 	if err != nil {

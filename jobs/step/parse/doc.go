@@ -11,8 +11,8 @@
 //	tally     sums, and the controls that the file declares      tally.go
 //
 // The first three run in a goroutine of their own (the feeder) that hands blocks
-// of some 256 KiB to the rest, so that two cores share the work; nothing is
-// allocated for a row. A block knows where it lies in the file, so every message
+// of some 256 KiB to the rest, and finished batches are written by another (the
+// output), so that two cores share the work; nothing is allocated for a row. A block knows where it lies in the file, so every message
 // can name the physical line, the column and the byte.
 //
 // Two kinds of trouble are kept apart. A row that cannot be read is refused: it

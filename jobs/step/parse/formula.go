@@ -46,7 +46,7 @@ const (
 
 // A node is a compiled formula over the columns of one row. The scale of every
 // number is known beforehand, so that evaluating is integer arithmetic; nothing
-// is allocated, and nothing is rounded.
+// is allocated, and nothing is rounded. A node is used by one goroutine.
 type node struct {
 	op          op
 	sort        sort
@@ -57,6 +57,7 @@ type node struct {
 	left, right *node
 	raiseLeft   int64 // factors that bring both sides to one scale; 0 is 1
 	raiseRight  int64
+	joined      []byte // memory for comparing joined texts
 }
 
 // A state says whether evaluating a node gave a value.
@@ -252,13 +253,11 @@ func (n *node) compare(b *dataset.Batch, i int) (int, state) {
 		}
 		return 1, stateValue
 	case sortText:
-		var buf [256]byte
-		x, s := n.left.look(buf[:0], b, i)
+		x, s := n.left.look(b, i)
 		if s != stateValue {
 			return 0, s
 		}
-		var more [256]byte
-		y, s := n.right.look(more[:0], b, i)
+		y, s := n.right.look(b, i)
 		return bytes.Compare(x, y), s
 	}
 	x, y, s := n.sides(b, i)
@@ -266,7 +265,7 @@ func (n *node) compare(b *dataset.Batch, i int) (int, state) {
 }
 
 // look is join without a copy where there is nothing to join.
-func (n *node) look(dst []byte, b *dataset.Batch, i int) ([]byte, state) {
+func (n *node) look(b *dataset.Batch, i int) ([]byte, state) {
 	switch v := b.Columns; {
 	case n.op == opLiteral:
 		return n.text, stateValue
@@ -275,7 +274,9 @@ func (n *node) look(dst []byte, b *dataset.Batch, i int) ([]byte, state) {
 	case n.op == opColumn:
 		return v[n.column].Text(i), stateValue
 	}
-	return n.join(dst, b, i)
+	var s state
+	n.joined, s = n.join(n.joined[:0], b, i)
+	return n.joined, s
 }
 
 // uses lists the columns a formula looks at.

@@ -2,80 +2,11 @@ package parse
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
 
 const daySeconds = 24 * 60 * 60
-
-// layoutElements are the parts of a layout in the language of package time, each
-// before those that begin like it.
-var layoutElements = []string{
-	"January", "Jan", "Monday", "Mon", "MST", "2006", "Z07:00", "Z0700", "-07:00", "-0700",
-	"PM", "pm", "_2", "01", "02", "03", "04", "05", "06", "15", "1", "2", "3", "4", "5",
-}
-
-// A layout reads dates and times of one form. It is used by one goroutine.
-type layout struct {
-	elements []string // of layoutElements, ".0", ".9" (a fraction, which may be missing), or "'" and literal text
-	zoned    bool     // the text names its offset
-	zone     *time.Location
-	day      int64 // whose offset is known, in days since 1970; the seconds of it are in offset
-	offset   int64
-	uniform  bool // the offset does not change around day
-}
-
-func newLayout(format string, zone *time.Location) (*layout, error) {
-	l := &layout{zone: zone}
-	literal := ""
-	flush := func() {
-		if literal != "" {
-			l.elements, literal = append(l.elements, "'"+literal), ""
-		}
-	}
-next:
-	for format != "" {
-		if n := fractionLength(format); n > 0 {
-			flush()
-			l.elements = append(l.elements, "."+format[1:2])
-			format = format[n:]
-			continue
-		}
-		for _, element := range layoutElements {
-			if rest, ok := strings.CutPrefix(format, element); ok {
-				if element == "MST" {
-					return nil, errors.New("MST: letters do not say which zone is meant; declare timezone and leave them out")
-				}
-				flush()
-				l.elements = append(l.elements, element)
-				l.zoned = l.zoned || strings.Contains(element, "07")
-				format = rest
-				continue next
-			}
-		}
-		literal, format = literal+format[:1], format[1:]
-	}
-	flush()
-	return l, nil
-}
-
-// fractionLength returns the length of .000 or .999 at the start of the format,
-// or 0: ".01" is a point and a month.
-func fractionLength(format string) int {
-	if len(format) < 2 || format[0] != '.' && format[0] != ',' || format[1] != '0' && format[1] != '9' {
-		return 0
-	}
-	n := 1
-	for n < len(format) && format[n] == format[1] {
-		n++
-	}
-	if n < len(format) && isDigit(format[n]) {
-		return 0
-	}
-	return n
-}
 
 // A reading is what a text says, before it is checked.
 type reading struct {
@@ -88,9 +19,9 @@ type reading struct {
 // read reads the text by the layout; false when it does not fit.
 func (l *layout) read(text []byte) (reading, bool) {
 	r := reading{year: 1970, month: 1, day: 1}
-	for _, element := range l.elements {
+	for i := range l.elements {
 		var ok bool
-		if text, ok = r.take(element, text); !ok {
+		if text, ok = r.take(&l.elements[i], text); !ok {
 			return r, false
 		}
 	}
@@ -107,84 +38,81 @@ func (l *layout) read(text []byte) (reading, bool) {
 }
 
 // take reads one element from the start of the text.
-func (r *reading) take(element string, text []byte) ([]byte, bool) {
-	switch element {
-	case "2006":
+func (r *reading) take(e *element, text []byte) ([]byte, bool) {
+	switch e.take {
+	case literal:
+		if len(text) < len(e.text) || string(text[:len(e.text)]) != e.text {
+			return text, false
+		}
+		return text[len(e.text):], true
+	case year2006:
 		return number(text, 4, 4, &r.year)
-	case "06":
+	case year06:
 		rest, ok := number(text, 2, 2, &r.year)
 		if r.year += 2000; r.year >= 2069 {
 			r.year -= 100
 		}
 		return rest, ok
-	case "01":
+	case month01:
 		return number(text, 2, 2, &r.month)
-	case "1":
+	case month1:
 		return number(text, 1, 2, &r.month)
-	case "02":
+	case day02:
 		return number(text, 2, 2, &r.day)
-	case "2":
+	case day2:
 		return number(text, 1, 2, &r.day)
-	case "_2":
+	case dayBlank2:
 		return number(bytes.TrimPrefix(text, []byte(" ")), 1, 2, &r.day)
-	case "15":
+	case hour15:
 		return number(text, 1, 2, &r.hour)
-	case "03":
-		r.half = true
-		return number(text, 2, 2, &r.hour)
-	case "3":
-		r.half = true
-		return number(text, 1, 2, &r.hour)
-	case "04":
+	case minute04:
 		return number(text, 2, 2, &r.minute)
-	case "4":
+	case minute4:
 		return number(text, 1, 2, &r.minute)
-	case "05":
+	case second05:
 		return number(text, 2, 2, &r.second)
-	case "5":
+	case second5:
 		return number(text, 1, 2, &r.second)
 	}
-	return r.takeRare(element, text)
+	return r.takeRare(e.take, text)
 }
 
-func (r *reading) takeRare(element string, text []byte) ([]byte, bool) {
-	switch element[0] {
-	case '\'':
-		if len(text) < len(element)-1 || string(text[:len(element)-1]) != element[1:] {
-			return text, false
-		}
-		return text[len(element)-1:], true
-	case '.':
-		return r.fraction(text, element == ".9")
-	case 'P', 'p':
+func (r *reading) takeRare(kind elementKind, text []byte) ([]byte, bool) {
+	switch kind {
+	case hour03, hour3:
+		r.half = true
+		return number(text, 1+int(hour3-kind), 2, &r.hour)
+	case fraction, fractionIfAny:
+		return r.fraction(text, kind == fractionIfAny)
+	case halfDay:
 		if len(text) < 2 || text[1]|0x20 != 'm' || text[0]|0x20 != 'a' && text[0]|0x20 != 'p' {
 			return text, false
 		}
 		r.afternoon = text[0]|0x20 == 'p'
 		return text[2:], true
-	case 'J':
+	case monthName, monthShort:
 		for m := time.January; m <= time.December; m++ {
-			if rest, ok := word(text, m.String(), element == "Jan"); ok {
+			if rest, ok := word(text, m.String(), kind == monthShort); ok {
 				r.month = int(m)
 				return rest, true
 			}
 		}
 		return text, false
-	case 'M':
+	case dayName, dayShort:
 		for d := time.Sunday; d <= time.Saturday; d++ {
-			if rest, ok := word(text, d.String(), element == "Mon"); ok {
+			if rest, ok := word(text, d.String(), kind == dayShort); ok {
 				return rest, true
 			}
 		}
 		return text, false
 	}
-	return r.takeZone(element, text)
+	return r.takeZone(kind, text)
 }
 
 // takeZone reads +08:00, +0800 or, where the layout begins with Z, Z.
-func (r *reading) takeZone(element string, text []byte) ([]byte, bool) {
+func (r *reading) takeZone(kind elementKind, text []byte) ([]byte, bool) {
 	r.zoned = true
-	if element[0] == 'Z' && len(text) > 0 && text[0] == 'Z' {
+	if (kind == zoneZColon || kind == zoneZPlain) && len(text) > 0 && text[0] == 'Z' {
 		return text[1:], true
 	}
 	if len(text) < 5 || text[0] != '+' && text[0] != '-' {
@@ -192,7 +120,7 @@ func (r *reading) takeZone(element string, text []byte) ([]byte, bool) {
 	}
 	var hours, minutes int
 	rest, ok := number(text[1:], 2, 2, &hours)
-	if ok && strings.HasSuffix(element, ":00") {
+	if ok && (kind == zoneColon || kind == zoneZColon) {
 		rest, ok = bytes.CutPrefix(rest, []byte(":"))
 	}
 	if ok {
@@ -265,6 +193,9 @@ func (r *reading) days() int64 {
 
 // date returns the days since 1970-01-01.
 func (l *layout) date(text []byte) (int64, fault) {
+	if days, _, ok := l.quick(text); ok {
+		return days, fine
+	}
 	r, ok := l.read(text)
 	if !ok {
 		return 0, faultDate
@@ -274,6 +205,9 @@ func (l *layout) date(text []byte) (int64, fault) {
 
 // instant returns the microseconds since 1970 UTC.
 func (l *layout) instant(text []byte) (int64, fault) {
+	if days, seconds, ok := l.quick(text); ok {
+		return l.local(days, days*daySeconds+seconds, 0)
+	}
 	r, ok := l.read(text)
 	if !ok {
 		return 0, faultDate
@@ -283,6 +217,12 @@ func (l *layout) instant(text []byte) (int64, fault) {
 	if r.zoned {
 		return (wall-r.offset)*1e6 + r.micros, fine
 	}
+	return l.local(day, wall, r.micros)
+}
+
+// local returns the instant at which clocks in the zone show wall, in seconds
+// since 1970 as if the zone were UTC.
+func (l *layout) local(day, wall, micros int64) (int64, fault) {
 	if !l.uniform || l.day != day {
 		before, after := l.offsetAt(day*daySeconds-daySeconds), l.offsetAt(day*daySeconds+2*daySeconds)
 		if l.uniform = before == after; !l.uniform {
@@ -290,11 +230,11 @@ func (l *layout) instant(text []byte) (int64, fault) {
 			if !ok {
 				return 0, faultGap
 			}
-			return at*1e6 + r.micros, fine
+			return at*1e6 + micros, fine
 		}
 		l.day, l.offset = day, before
 	}
-	return (wall-l.offset)*1e6 + r.micros, fine
+	return (wall-l.offset)*1e6 + micros, fine
 }
 
 // around returns the first instant at which clocks show wall when the offset
@@ -312,20 +252,4 @@ func (l *layout) around(wall, before, after int64) (int64, bool) {
 func (l *layout) offsetAt(unix int64) int64 {
 	_, offset := time.Unix(unix, 0).In(l.zone).Zone()
 	return int64(offset)
-}
-
-// momentLayout returns the layout of a date or timestamp column.
-func momentLayout(set *columnSetting) (*layout, error) {
-	zone, err := time.LoadLocation(set.Timezone)
-	if err != nil {
-		return nil, fmt.Errorf("timezone: %w", err)
-	}
-	l, err := newLayout(set.Format, zone)
-	if err != nil {
-		return nil, fmt.Errorf("format %q: %w", set.Format, err)
-	}
-	if set.Type == "timestamp" && !l.zoned && set.Timezone == "" {
-		return nil, errors.New("timezone is missing: neither it nor the format says which clock the file means")
-	}
-	return l, nil
 }

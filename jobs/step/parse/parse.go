@@ -65,8 +65,8 @@ func parseFile(ctx context.Context, in step.Input, p *plan, file step.FileReader
 	}
 	defer writer.Discard()
 	f := newFeeder(p, newUnpacker(file, p.set))
-	y := newRows(p, writer, refused)
-	err = y.read(ctx, f, in.Progress)
+	y := newRows(p, refused)
+	err = y.read(ctx, f, writer, in.Progress)
 	var permanent *step.PermanentError
 	if err != nil && !errors.As(err, &permanent) {
 		return step.Output{}, err

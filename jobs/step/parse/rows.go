@@ -18,7 +18,7 @@ const batchBytes = 1 << 20
 type rows struct {
 	plan    *plan
 	batch   *dataset.Batch
-	out     step.DatasetWriter
+	out     *output
 	tally   *tally
 	rejects *rejects
 	row     int64   // of the current record, counted from 1
@@ -28,12 +28,26 @@ type rows struct {
 	offset  int64   // of last in the part
 }
 
-func newRows(p *plan, out step.DatasetWriter, rejects *rejects) *rows {
-	return &rows{plan: p, batch: dataset.NewBatch(p.schema), out: out, tally: newTally(p), rejects: rejects}
+func newRows(p *plan, rejects *rejects) *rows {
+	return &rows{plan: p, tally: newTally(p), rejects: rejects}
 }
 
-// read takes all that the feeder has to give.
-func (y *rows) read(ctx context.Context, f *feeder, progress step.Progress) error {
+// read takes all that the feeder has to give and writes it to w. When it returns
+// neither the feeder nor the writer is at work any more.
+func (y *rows) read(ctx context.Context, f *feeder, w step.DatasetWriter, progress step.Progress) error {
+	y.out = newOutput(w, y.plan.schema, y.plan.set.File.Name)
+	y.batch = <-y.out.free
+	err := y.readAll(ctx, f, progress)
+	if err == nil {
+		err = y.flush()
+	}
+	if writeErr := y.out.finish(); writeErr != nil {
+		return writeErr
+	}
+	return err
+}
+
+func (y *rows) readAll(ctx context.Context, f *feeder, progress step.Progress) error {
 	ctx, stop := context.WithCancel(ctx)
 	go f.run(ctx)
 	var err error
@@ -47,13 +61,10 @@ func (y *rows) read(ctx context.Context, f *feeder, progress step.Progress) erro
 		f.free <- b
 	}
 	stop()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case f.err != nil:
-		return f.err
 	}
-	return y.flush()
+	return f.err
 }
 
 func (y *rows) take(b *block) error {
@@ -241,9 +252,7 @@ func (y *rows) flush() error {
 		return nil
 	}
 	y.tally.add(y.batch)
-	if err := y.out.Write(y.batch); err != nil {
-		return fmt.Errorf("write the rows of %s: %w", y.plan.set.File.Name, err)
-	}
-	y.batch.Reset()
-	return nil
+	var err error
+	y.batch, err = y.out.write(y.batch)
+	return err
 }
