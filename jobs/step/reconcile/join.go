@@ -76,26 +76,32 @@ var errTooLarge = errors.New("the rows do not fit into memory")
 
 // join compares everything, in memory if it fits and else part by part.
 func (j *joiner) join() error {
-	parts := j.bitsFor(estimate(&j.plan.left) + estimate(&j.plan.right))
-	if parts == 0 {
+	bits := j.bitsFor(estimate(&j.plan.left) + estimate(&j.plan.right))
+	if bits == 0 {
 		err := j.inMemory()
 		if !errors.Is(err, errTooLarge) {
 			return err
 		}
 		j.restart()
-		parts = 2
+		bits = 2
 	}
-	left, err := j.spillInput(onLeft, &j.plan.left, parts)
+	return j.inParts(bits)
+}
+
+// inParts spills both sides, cut by so many bits of the hash, and compares them
+// part by part.
+func (j *joiner) inParts(bits int) error {
+	left, err := j.spillInput(onLeft, &j.plan.left, bits)
 	if err != nil {
 		return err
 	}
 	defer left.close()
-	right, err := j.spillInput(onRight, &j.plan.right, parts)
+	right, err := j.spillInput(onRight, &j.plan.right, bits)
 	if err != nil {
 		return err
 	}
 	defer right.close()
-	if err := j.parts(left, right, parts); err != nil {
+	if err := j.parts(left, right, bits); err != nil {
 		return err
 	}
 	return j.out.breaks.flush()

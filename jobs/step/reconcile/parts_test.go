@@ -75,7 +75,42 @@ func TestReconcile_SplitsPartsThatAreTooLarge(t *testing.T) {
 		if got, want := value[step.Dataset](t, small, "matches").Digest, value[step.Dataset](t, large, "matches").Digest; got != want {
 			t.Errorf("with %s matches have digest %s, want %s", memory, got, want)
 		}
+		if got, want := value[step.Dataset](t, small, "breaks").Digest, value[step.Dataset](t, large, "breaks").Digest; memory == "2MiB" && got != want {
+			t.Errorf("with %s breaks have digest %s, want %s as they fit into memory", memory, got, want)
+		}
 		equalLists(t, "outcomes with "+memory, outcomesOf(t, kit, small), outcomesOf(t, kit, large))
+	}
+}
+
+// What the size of a file promises may be too little; then the rows are read again.
+func TestReconcile_StartsAgainInPartsWhenMemoryRunsOut(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	left, right := kit.Dataset(modelSchema, bill(1000, false)...), kit.Dataset(modelSchema, bill(1000, true)...)
+	in := kit.Input(modelSetup{}.config(t, left, right, "64MiB"))
+	set, err := readSettings(in.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlan(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := newJoiner(t.Context(), in, p, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.discard()
+	j.limit = 150_000 // more than the left side takes, less than both
+	if err := j.inMemory(); !errors.Is(err, errTooLarge) {
+		t.Fatalf("inMemory: %v, want errTooLarge", err)
+	}
+	j.restart()
+	if err := j.inParts(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.ledger.prove(); err != nil {
+		t.Error(err)
 	}
 }
 

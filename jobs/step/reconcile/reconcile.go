@@ -12,7 +12,7 @@ func Type() step.Type {
 	return step.Type{
 		Name: "reconcile",
 		Outputs: []step.Field{
-			{Name: "open_count", Type: step.IntegerValue, Doc: "How many breaks there are."},
+			{Name: "open_count", Type: step.IntegerValue, Doc: "How many breaks there are; a currency mismatch is one, though it is a row in each currency."},
 			{Name: "open", Type: step.ListValue, Doc: "For each currency with breaks: currency, net and gross amount."},
 			{Name: "matched_count", Type: step.IntegerValue, Doc: "How many pairs of lines match."},
 			{Name: "breaks", Type: step.DatasetValue, Doc: "Every break with its category, key, amounts and lines."},

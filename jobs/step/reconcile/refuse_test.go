@@ -263,6 +263,36 @@ func TestReconcile_ComparesAmountsOfDifferentScales(t *testing.T) {
 	}
 }
 
+func TestReconcile_ComparesKeysOfSeveralColumnsByWhatTheyMean(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	schema := func(number dataset.Column) dataset.Schema {
+		return dataset.Schema{Columns: []dataset.Column{
+			{Name: "z", Kind: dataset.Text}, {Name: "ccy", Kind: dataset.Currency}, {Name: "amount", Kind: dataset.Money, Scale: 2}, number, {Name: "a", Kind: dataset.Date},
+		}}
+	}
+	left := kit.Dataset(schema(dataset.Column{Name: "n", Kind: dataset.Integer}),
+		[]any{"x", "CNY", int64(100), int64(5), int64(20_000)}, []any{"x", "CNY", int64(100), int64(6), int64(20_000)}, []any{"x", "CNY", int64(100), int64(5), int64(20_001)})
+	right := kit.Dataset(schema(dataset.Column{Name: "n", Kind: dataset.Decimal, Scale: 3}),
+		[]any{"x", "CNY", int64(100), int64(5000), int64(20_000)}, []any{"x", "CNY", int64(100), int64(6001), int64(20_000)})
+	out, err := kit.Run(Type(), config(t, left, right, func(s map[string]any) {
+		delete(sideOf(t, s, "left"), "date")
+		delete(sideOf(t, s, "right"), "date")
+		keysOf(map[string]any{"a": "a", "n": "n", "z": "z", "ccy": "ccy"})(s)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := value[int64](t, out, "matched_count"); got != 1 {
+		t.Errorf("matched_count = %d, want 1", got)
+	}
+	equalLists(t, "breaks", breaksOf(t, kit, out), []string{
+		"missing_left x / CNY / 6.001 / 2024-10-04 CNY |1.00=-1.00 :2",
+		"missing_right x / CNY / 5 / 2024-10-05 CNY 1.00|=1.00 3:",
+		"missing_right x / CNY / 6 / 2024-10-04 CNY 1.00|=1.00 2:",
+	})
+}
+
 func TestReconcile_KeepsIDsWhenOtherThingsChange(t *testing.T) {
 	t.Parallel()
 	kit := steptest.New(t)
