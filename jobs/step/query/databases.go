@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
+	sqlite3 "modernc.org/sqlite"
+	sqlite3lib "modernc.org/sqlite/lib"
 
 	"madeira/jobs/dataset"
 	"madeira/jobs/step"
@@ -51,6 +53,12 @@ func collectPostgres(ctx context.Context, tx pgx.Tx, query string, args []any, z
 		return classify(err)
 	}
 	defer rows.Close()
+	if len(rows.FieldDescriptions()) == 0 {
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return classify(err)
+		}
+	}
 	where, err := positions(out.schema, fieldNames(rows.FieldDescriptions()))
 	if err != nil {
 		return err
@@ -105,83 +113,15 @@ func classify(err error) error {
 	if errors.As(err, &pg) && len(pg.Code) == 5 && (pg.Code[:2] == "42" || pg.Code[:2] == "22" || pg.Code[:2] == "25" || pg.Code[:2] == "0A") {
 		return step.PermanentCode("query.sql", err)
 	}
+	var lite *sqlite3.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case sqlite3lib.SQLITE_ERROR, sqlite3lib.SQLITE_READONLY, sqlite3lib.SQLITE_AUTH, sqlite3lib.SQLITE_TOOBIG,
+			sqlite3lib.SQLITE_MISMATCH, sqlite3lib.SQLITE_RANGE, sqlite3lib.SQLITE_NOTADB:
+			return step.PermanentCode("query.sql", err)
+		}
+	}
 	return err
-}
-
-// readSQLite reads on a connection of its own inside one transaction, whose
-// snapshot is that of its first read.
-func readSQLite(ctx context.Context, db *sql.DB, query string, args []any, out *collector) error {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // Nothing was written.
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return step.PermanentCode("query.sql", err)
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	where, err := positions(out.schema, names)
-	if err != nil {
-		return err
-	}
-	values, into := make([]any, len(names)), make([]any, len(names))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	texts := make([][]byte, len(out.schema.Columns))
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return err
-		}
-		for i, c := range out.schema.Columns {
-			if texts[i], err = sqliteText(texts[i][:0], c, values[where[i]]); err != nil {
-				return err
-			}
-		}
-		if err := out.add(func(i int) []byte { return texts[i] }); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// sqliteText returns the value as text, nil for null. It appends to buffer.
-func sqliteText(buffer []byte, c dataset.Column, value any) ([]byte, error) {
-	if buffer == nil {
-		buffer = []byte{}
-	}
-	switch value := value.(type) {
-	case nil:
-		return nil, nil
-	case string:
-		return append(buffer, value...), nil
-	case []byte:
-		return append(buffer, value...), nil
-	case int64:
-		if c.Kind == dataset.Timestamp {
-			return nil, step.PermanentCode("query.value", fmt.Errorf("column %q is declared as timestamp and holds the integer %d; format it in the statement, as with datetime(…, 'unixepoch')", c.Name, value))
-		}
-		return strconv.AppendInt(buffer, value, 10), nil
-	case bool:
-		return strconv.AppendBool(buffer, value), nil
-	case float64:
-		if c.Kind.IsDecimal() {
-			return nil, floatError(c)
-		}
-		return strconv.AppendFloat(buffer, value, 'g', -1, 64), nil
-	case time.Time:
-		// The driver turns columns declared as DATE or TIMESTAMP into times.
-		if c.Kind == dataset.Date {
-			return value.AppendFormat(buffer, "2006-01-02"), nil
-		}
-		return value.AppendFormat(buffer, time.RFC3339Nano), nil
-	}
-	return nil, fmt.Errorf("column %q: a value of type %T", c.Name, value)
 }
 
 // positions finds the declared columns among those of the result.

@@ -1,9 +1,11 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A statement is SQL whose named arguments were replaced by numbered ones.
@@ -14,14 +16,32 @@ type statement struct {
 
 // bind replaces :name by the placeholder of the argument, the same one each
 // time it occurs. Casts (::), strings, quoted names, dollar quotes and comments
-// stay as they are. Numbered writes the placeholder of argument n.
+// stay as they are. Numbered writes the placeholder of argument n. There has to
+// be one statement and it has to be one that reads; a semicolon at its end is
+// dropped.
 func bind(sql string, numbered func(n int) string) (statement, error) {
 	var out strings.Builder
 	var names []string
+	word, ended := "", false
 	for i := 0; i < len(sql); {
-		if end, err := opaque(sql, i); err != nil {
+		end, err := opaque(sql, i)
+		if err != nil {
 			return statement{}, err
-		} else if end > i {
+		}
+		blank := isSpace(sql[i]) || end > i && (sql[i] == '-' || sql[i] == '/')
+		switch {
+		case ended && !blank && sql[i] != ';':
+			return statement{}, fmt.Errorf("a second statement begins at character %d; a query is one statement", i+1)
+		case !blank && word == "" && sql[i] != '(':
+			if word = firstWord(sql[i:]); !slices.Contains(reading, strings.ToUpper(word)) {
+				return statement{}, fmt.Errorf("the statement begins with %q; a query reads and begins with one of %q", word, reading)
+			}
+		case end == i && sql[i] == ';':
+			ended = true
+			i++
+			continue
+		}
+		if end > i {
 			out.WriteString(sql[i:end])
 			i = end
 			continue
@@ -39,8 +59,29 @@ func bind(sql string, numbered func(n int) string) (statement, error) {
 		out.WriteByte(sql[i])
 		i++
 	}
+	if word == "" {
+		return statement{}, errors.New("there is no statement")
+	}
 	return statement{sql: out.String(), names: names}, nil
 }
+
+// reading lists how statements begin that only read. What hides behind WITH is
+// refused by the transaction, which is read-only.
+var reading = []string{"SELECT", "WITH", "VALUES", "TABLE"}
+
+// firstWord returns the letters that text begins with, or its first character.
+func firstWord(text string) string {
+	end := 0
+	for end < len(text) && nameStart(text[end]) {
+		end++
+	}
+	if end == 0 {
+		_, end = utf8.DecodeRuneInString(text)
+	}
+	return text[:end]
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // argument returns the name of the argument that begins at i, or "".
 func argument(sql string, i int) string {

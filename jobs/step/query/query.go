@@ -80,11 +80,11 @@ func read(ctx context.Context, db *step.Database, set settings, zone *time.Locat
 	}
 	st, err := bind(set.SQL, numbered)
 	if err != nil {
-		return step.Permanent(err)
+		return step.PermanentCode("query.sql", err)
 	}
 	args, err := arguments(st.names, set.Args)
 	if err != nil {
-		return step.Permanent(err)
+		return step.PermanentCode("query.args", err)
 	}
 	if db.Dialect == step.SQLite {
 		return readSQLite(ctx, db.Read, st.sql, args, out)
