@@ -30,7 +30,7 @@ func builtin() catalog {
 	return catalog{
 		"fetch": {Name: "fetch", Source: true, Outputs: map[string]expr.Type{"file": expr.TypeFile}},
 		"parse": {Name: "parse", Outputs: map[string]expr.Type{"rows": expr.TypeDataset, "row_count": expr.TypeInteger}},
-		"query": {Name: "query", Source: true, Outputs: map[string]expr.Type{"rows": expr.TypeDataset, "row_count": expr.TypeInteger}},
+		"query": {Name: "query", Source: true, Outputs: map[string]expr.Type{"rows": expr.TypeDataset, "row_count": expr.TypeInteger, "total": expr.TypeMoney}},
 		"reconcile": {Name: "reconcile", Outputs: map[string]expr.Type{
 			"open_count": expr.TypeInteger, "matched_count": expr.TypeInteger, "breaks": expr.TypeDataset, "matches": expr.TypeDataset, "summary": expr.TypeObject}},
 		"load":   {Name: "load", Outputs: map[string]expr.Type{"inserted": expr.TypeInteger}},

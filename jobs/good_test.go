@@ -101,3 +101,27 @@ func TestCheck_DigestIsThatOfTheMeaning(t *testing.T) {
 		t.Errorf("digest = %q, want sha256: and 64 digits", first)
 	}
 }
+
+// What is frozen carries no types, so amounts are made explicit where they are
+// compared or joined.
+func TestCheck_FreezesExpressionsInTheirExplicitForm(t *testing.T) {
+	t.Parallel()
+	checked, problems := check(t, `name: a
+steps:
+  - {id: rows, uses: query, with: {connection: state, sql: SELECT 1 AS a, columns: {a: integer}}}
+  - id: tell
+    uses: notify
+    if: steps.rows.outputs.total > dec("1.00")
+    with: {channel: ops, template: text, text: "${{ steps.rows.outputs.total + dec(\"1\") }} and ${{ steps.rows.outputs.report }}"}
+`)
+	if len(checked) != 1 {
+		t.Fatalf("Check gives %v, want a job", problems)
+	}
+	s := checked[0].Steps[1]
+	if want := `dec(steps.rows.outputs.total) > dec("1.00")`; s.If != want {
+		t.Errorf("if = %s, want %s", s.If, want)
+	}
+	if want := `${{ dec(steps.rows.outputs.total) + dec(\"1\") }} and ${{ steps.rows.outputs.report }}`; !strings.Contains(string(s.With), want) {
+		t.Errorf("with = %s, want %s in it", s.With, want)
+	}
+}

@@ -47,6 +47,7 @@ func TestCheck_RefusesWhatIsTooLarge(t *testing.T) {
 		{"B03", "a scalar of 50 MB", "name: a\ndescription: " + strings.Repeat("x", 50<<20), "1:1 yaml.too_large"},
 		{"B08", "no bytes", "", "1:1 yaml.root_not_mapping"},
 		{"B10", "an alias of nothing", "name: a\nlabels: {team: *none}\n" + oneStep, "2:16 yaml.alias_limit"},
+		{"B23", "a control character after old line ends", "name: a\rlabels: {}\r\ndescription: 金额\x01\n", "3:16 yaml.control_char"},
 		{"B19", "10,001 steps", steps(10_001), "2:1 dag.too_large"},
 		{"B19", "1,001 needs", needs(1_001), "2:80 dag.too_large"},
 	}
