@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,9 +19,8 @@ func readFile(fsys fs.FS, name string) ([]byte, *Problem) {
 	if err != nil {
 		return nil, &Problem{Code: "file.unreadable", Message: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, &Problem{Code: "file.unreadable", Message: fmt.Sprintf("cannot be read: %v", err)}
 	}
 	return text, nil

@@ -81,12 +81,12 @@ func (c *checker) typeOf(s *stepInfo) {
 	}
 	s.known, s.Source = true, t.Source
 	c.declare(s.ID, t.Outputs)
-	builtIn, isBuiltIn := schemas.Step(s.Uses)
+	builtIn, _ := schemas.Step(s.Uses)
 	s.schema = t.Schema
 	if s.schema == nil {
 		s.schema = builtIn
 	}
-	if with, ok := s.values["with"].(map[string]any); ok && s.schema != nil && !(isBuiltIn && s.schema == builtIn) {
+	if with, ok := s.values["with"].(map[string]any); ok && s.schema != builtIn {
 		c.problems = append(c.problems, c.doc.validate(s.schema, with, child(s.pointer, "with"))...)
 	}
 }

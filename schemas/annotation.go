@@ -55,7 +55,7 @@ func (annotations) Compile(_ jsonschema.CompilerContext, m map[string]any) (json
 }
 
 func (a *Annotation) set(key string, v any) error {
-	ok := true
+	var ok bool
 	switch key {
 	case "x-expression":
 		a.Expression, ok = v.(string)
@@ -63,10 +63,9 @@ func (a *Annotation) set(key string, v any) error {
 		a.Connections, ok = texts(v)
 	case "x-duration":
 		var bounds []string
-		if bounds, ok = texts(v); ok && len(bounds) == 2 {
+		bounds, ok = texts(v)
+		if ok = ok && len(bounds) == 2; ok {
 			a.Shortest, a.Longest = bounds[0], bounds[1]
-		} else {
-			ok = false
 		}
 	case "x-timezone":
 		a.Timezone, ok = v.(bool)

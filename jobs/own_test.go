@@ -1,0 +1,47 @@
+package jobs_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"madeira/jobs"
+	"madeira/jobs/expr"
+	"madeira/schemas"
+)
+
+// A step type that is not built in is checked against its own schema; without
+// one anything goes.
+func TestCheck_ChecksOtherStepTypesAgainstTheirOwnSchema(t *testing.T) {
+	t.Parallel()
+	schema, err := schemas.Compile("ftp.schema.json", []byte(`{"type": "object", "additionalProperties": false,
+		"required": ["host"], "properties": {"host": {"type": "string", "x-expression": "text"}, "wait": {"type": "string", "x-duration": ["1s", "1h"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := builtin()
+	types["ftp"] = jobs.StepType{Name: "ftp", Schema: schema, Outputs: map[string]expr.Type{"file": expr.TypeFile}}
+	types["free"] = jobs.StepType{Name: "free"}
+	e := env(".")
+	e.Catalog = types
+	e.FS = fstest.MapFS{"job.yaml": {Data: []byte(`name: a
+inputs: {host: {type: string}}
+steps:
+  - {id: a, uses: ftp, with: {host: "${{ inputs.host }}", wait: 5m}}
+  - {id: b, uses: ftp, with: {hosts: x, wait: 2h}}
+  - {id: c, uses: free, with: {deep: [{any: "${{ steps.a.outputs.file }}", no: "${{ steps.x.outputs.y }}"}]}}
+`)}}
+	_, problems := jobs.Check([]string{"job.yaml"}, e)
+	want := []string{
+		`job.yaml:5:30 step.missing "host" is missing`,
+		`job.yaml:5:31 yaml.unknown_field unknown key "hosts"; did you mean "host"?`,
+		`job.yaml:5:47 value.duration "2h" is out of range: from 1s to 1h is allowed`,
+		`job.yaml:6:91 expr.undefined there is no step x`,
+	}
+	for i := range max(len(problems), len(want)) {
+		if i >= len(problems) || i >= len(want) || !strings.HasPrefix(problems[i].String(), want[i]) {
+			t.Errorf("problems = %v\nwant %q", problems, want)
+			break
+		}
+	}
+}
