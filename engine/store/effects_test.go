@@ -169,23 +169,6 @@ func TestExchange_TextIsMadeFitForTheColumn(t *testing.T) {
 	})
 }
 
-func TestExchange_ANumberThatOnlyPostgresRefusesEndsAsAnError(t *testing.T) {
-	t.Parallel()
-	db := storetest.Open(t, storetest.Postgres(t), store.Options{})
-	run := create(t, db, newRun("k", steps(noop("a"), noop("b"), noop("c"))))
-	three := claim(t, db, 3)
-	bad := ok(three[1])
-	bad.Outputs = json.RawMessage(`{"n":1e999999}`)
-	x := exchange(t, db, 5, ok(three[0]), bad, ok(three[2]))
-	if len(x.Lost) != 0 {
-		t.Errorf("lost = %v", x.Lost)
-	}
-	if got := states(t, db, run.ID); got["a"] != task.Success || got["b"] != task.Error || got["c"] != task.Success {
-		t.Errorf("states = %v, want b alone in error", got)
-	}
-	sound(t, db)
-}
-
 func TestQueue_RowsThatAStrangerInsertedBreakNothing(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"madeira/engine/task"
 )
 
 // errSilence stands for a connection that broke before the answer came.
@@ -43,6 +45,15 @@ func (u unanswered) fails(err error) failure {
 		return unsure
 	}
 	return u.dialect.fails(err)
+}
+
+// FinishStatement returns the statement that writes outcomes on PostgreSQL.
+func FinishStatement(done []task.Outcome) (text string, args []any) {
+	rows := make([]ended, len(done))
+	for i, o := range done {
+		rows[i] = prepare(o)
+	}
+	return finishing(nil, rows)
 }
 
 // The texts whose plans are checked.

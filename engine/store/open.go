@@ -108,5 +108,6 @@ func (db *DB) Close() error {
 }
 
 // SQL returns the pools that steps use on the state database: one to read and
-// one to write, the same on PostgreSQL. Do not close them.
+// one to write. On PostgreSQL they are the same, speak the simple protocol, and
+// give the *pgx.Conn through sql.Conn.Raw. Do not close them.
 func (db *DB) SQL() (read, write *sql.DB) { return db.read.DB, db.bun.DB }

@@ -48,7 +48,8 @@ func (s *statements) close() error {
 // A liteTx is a transaction that runs prepared statements.
 type liteTx struct {
 	txn
-	stmts map[string]*sql.Stmt
+	stmts map[string]*sql.Stmt // of the pool
+	bound map[string]*sql.Stmt // of the transaction
 }
 
 // writing runs fn in a transaction with the given statements prepared.
@@ -66,12 +67,21 @@ func (s *sqlite) writing(ctx context.Context, fn func(ctx context.Context, tx *l
 		if err != nil {
 			return err
 		}
-		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: stmts})
+		// The driver starts a goroutine for every statement that can be cancelled.
+		// These take microseconds; that the whole cannot be waited for any more is
+		// seen at the commit.
+		ctx = context.WithoutCancel(ctx)
+		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: stmts, bound: make(map[string]*sql.Stmt, len(stmts))})
 	})
 }
 
 func (tx *liteTx) stmt(ctx context.Context, text string) *sql.Stmt {
-	return tx.StmtContext(ctx, tx.stmts[text])
+	stmt, ok := tx.bound[text]
+	if !ok {
+		stmt = tx.StmtContext(ctx, tx.stmts[text])
+		tx.bound[text] = stmt
+	}
+	return stmt
 }
 
 // run executes a statement and returns how many rows it hit.

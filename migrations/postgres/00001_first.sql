@@ -1,5 +1,8 @@
 -- +goose Up
 
+-- What people wrote or a step returned is json and keeps its order of keys, so that both
+-- databases show the same; what is Madeira's own is jsonb.
+
 -- A job as last seen in its file.
 CREATE TABLE job (
   name     text PRIMARY KEY,
@@ -48,8 +51,8 @@ CREATE TABLE run (
   status       text NOT NULL CHECK (status IN ('pending', 'running', 'waiting', 'success', 'warning', 'error', 'cancelled', 'repeated')),
   trigger      text NOT NULL,
   due_at       timestamptz NOT NULL,
-  inputs       json  NOT NULL DEFAULT '{}',
-  period       json ,
+  inputs       json NOT NULL DEFAULT '{}',
+  period       json,
   base_dir     text NOT NULL DEFAULT '',
   connections  jsonb NOT NULL DEFAULT '[]',
   reason       text,
@@ -89,7 +92,7 @@ CREATE TABLE task_queue (
   state        text NOT NULL DEFAULT 'pending' CHECK (state IN ('blocked', 'pending', 'processing', 'waiting', 'success', 'error', 'skipped', 'cancelled')),
   reason       text,                       -- why it is in this state, where the state alone does not say
   detail       text,                       -- the same for people: the condition, the step that failed
-  payload      json  NOT NULL DEFAULT '{}',
+  payload      json NOT NULL DEFAULT '{}',
   refs         jsonb NOT NULL DEFAULT '[]', -- steps whose outputs the payload or the condition refers to
   condition    text,                       -- expression that decides between pending and skipped
   source       boolean NOT NULL DEFAULT false,
@@ -106,7 +109,7 @@ CREATE TABLE task_queue (
   moves        integer NOT NULL DEFAULT 0, -- rows in task_log
   worker       text,                       -- of the last claim
   claimed_at   timestamptz,                -- the last claim
-  outputs      json ,
+  outputs      json,
   digest       text,                       -- of what a source has read
   warning      text,
   failure      jsonb,                      -- {class, code, message} of the last attempt, if it failed
