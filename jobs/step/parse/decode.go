@@ -117,7 +117,7 @@ func (d *decoder) sniff() error {
 		"{\"": "JSON", "[{": "JSON", "%pdf-": "a PDF document", "\xd0\xcf\x11\xe0": "an old Excel workbook",
 	} {
 		if bytes.HasPrefix(head, []byte(start)) {
-			return step.PermanentCode("parse.content", fmt.Errorf("%s: it holds %s instead of rows: %q; an error page in place of the file?", d.name, what, shorten(d.src, 80)))
+			return step.PermanentCode("parse.content", fmt.Errorf("%s: it holds %s instead of rows: %s; an error page in place of the file?", d.name, what, shorten(d.src, 80)))
 		}
 	}
 	if n := bytes.Count(d.src, []byte{0}); !d.wide() && n > 0 && n >= len(d.src)/8 {

@@ -107,10 +107,10 @@ func (s *scanner) giveUp(b *block, start, from int, rec record, side int) error 
 	case isQuoted && (s.eof || length > s.maxField):
 		line := s.line + countLines(b.text[start:from])
 		within := "before the file ends"
-		if !s.eof {
+		if length > s.maxField {
 			within = fmt.Sprintf("within %d bytes", s.maxField)
 		}
-		return step.PermanentCode("parse.quote", fmt.Errorf("%s: line %d, column %d: the quote that opens here is not closed %s: %q; close it, or declare quote: none", s.name, line, number, within, shorten(b.text[from:], 40)))
+		return step.PermanentCode("parse.quote", fmt.Errorf("%s: line %d, column %d: the quote that opens here is not closed %s: %s; close it, or declare quote: none", s.name, line, number, within, shorten(b.text[from:], 40)))
 	case length > s.maxField:
 		return s.tooLong(length, fmt.Sprintf("field %d", number))
 	case len(b.text)-start > s.maxRecord:

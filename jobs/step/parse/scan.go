@@ -66,6 +66,7 @@ type scanner struct {
 	quote     byte // 0: none
 	prefix    byte // a separator counts only in front of it; 0: always
 	backslash bool
+	size      int // of a block, but for longer records
 	maxField  int
 	maxRecord int
 	skip, end *lineMatcher
@@ -82,7 +83,7 @@ type scanner struct {
 
 func newScanner(dec *decoder, set *settings, skip, end *lineMatcher, outside func([]byte)) *scanner {
 	s := &scanner{
-		dec: dec, ruler: newRuler(dec.set), name: dec.name, sep: set.CSV.Separator[0], backslash: set.CSV.Escape == "backslash",
+		dec: dec, ruler: newRuler(dec.set), name: dec.name, size: blockSize, sep: set.CSV.Separator[0], backslash: set.CSV.Escape == "backslash",
 		maxField: int(set.Limits.Field), maxRecord: int(set.Limits.Record),
 		skip: skip, end: end, outside: outside, at: dec.offset, line: 1,
 	}
@@ -138,10 +139,10 @@ func (s *scanner) next(b *block) error {
 
 // fill reads on until the block is full, or twice as full as before.
 func (s *scanner) fill(b *block) error {
-	want := max(blockSize, 2*len(b.text))
+	want := max(s.size, 2*len(b.text))
 	for !s.eof && len(b.text) < want {
-		if cap(b.text)-len(b.text) < 4*readSize {
-			grown := make([]byte, len(b.text), want+4*readSize)
+		if cap(b.text)-len(b.text) < s.size {
+			grown := make([]byte, len(b.text), want+s.size)
 			copy(grown, b.text)
 			b.text = grown
 		}
