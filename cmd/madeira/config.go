@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,8 +63,16 @@ func (e *problemsError) Error() string {
 
 // loadConfig reads the configuration that holds for a folder: the nearest
 // madeira.yaml at it or above, and the environment. Database is what the command
-// line says, or "".
+// line says, or "". Every error is the user's to mend.
 func loadConfig(dir, database string, environ []string) (*config, error) {
+	c, err := readConfig(dir, database, environ)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return c, nil
+}
+
+func readConfig(dir, database string, environ []string) (*config, error) {
 	root, found, err := findRoot(dir)
 	if err != nil {
 		return nil, err
@@ -189,10 +199,14 @@ func (c *config) setLimits(file map[string]json.RawMessage, env variables) error
 			values[name] = value
 		}
 	}
-	for name, value := range values {
-		if err := c.limits.set(name, value); err != nil {
-			return fmt.Errorf("config.value: limit %s: %w", name, err)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if err := c.limits.set(name, values[name]); err != nil {
+			errs = append(errs, fmt.Errorf("config.value: limit %s: %w", name, err))
 		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	if c.limits.Poll > c.limits.Lease {
 		return fmt.Errorf("config.relation: poll (%s) is longer than lease (%s): work of a dead process would lie longer than its lease", c.limits.Poll, c.limits.Lease)
@@ -245,6 +259,9 @@ func parseSize(value string) (int64, error) {
 func (c *config) setDatabase(asked string) error {
 	switch raw, named := c.connections[stateName]; {
 	case asked != "":
+		if scheme, _, _ := strings.Cut(asked, "://"); !slices.Contains([]string{"sqlite", "postgres", "postgresql"}, scheme) {
+			return errors.New("config.database: --database or MADEIRA_DATABASE_URL is neither sqlite://PATH nor postgres://…")
+		}
 		c.database = asked
 	case named:
 		return c.stateConnection(raw)

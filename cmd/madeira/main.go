@@ -15,15 +15,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"madeira/engine/store"
 	"madeira/jobs"
 )
 
-func main() {
+func main() { os.Exit(newProgram().main()) }
+
+// newProgram returns the call that this process was started for.
+func newProgram() *program {
+	return &program{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+}
+
+// main runs the program until it ends or is told to, and returns its exit code.
+func (p *program) main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	p := &program{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
-	code := p.run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	defer stop()
+	return p.run(ctx, os.Args[1:])
 }
 
 // Exit codes.
@@ -77,12 +84,15 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	var exit *exitError
 	var problems *problemsError
+	var schema *store.SchemaError
 	switch {
 	case errors.As(err, &exit):
-	case errors.As(err, &problems) || strings.HasPrefix(err.Error(), "config."):
+	case errors.As(err, &problems), errors.As(err, &schema):
 		exit = &exitError{code: exitUsage, err: err}
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		exit = &exitError{code: exitInterrupted, err: errors.New("interrupted")}
+	case ctx.Err() != nil:
+		exit = &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted: %w", err)}
 	default:
 		exit = &exitError{code: exitFailed, err: err}
 	}
@@ -116,14 +126,42 @@ and why it stands where it stands is in a database that you can read.`,
 		return nil
 	}
 	root.AddCommand(p.initCommand(), p.validateCommand(), p.runCommand(), p.serveCommand(), p.runsCommand(), p.migrateCommand(), p.versionCommand())
+	root.InitDefaultCompletionCmd()
+	group(root)
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			group(c)
+		}
+	}
 	return root
+}
+
+// group makes a command that only has others below it answer anything else as
+// wrong usage, and nothing at all with its help.
+func group(c *cobra.Command) {
+	c.SuggestionsMinimumDistance = 2
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usage("%s has no command %q%s; see %s --help", c.CommandPath(), args[0], hint, c.CommandPath())
+	}
 }
 
 // arguments checks the number of arguments and answers as wrong usage.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || most >= 0 && len(args) > most {
-			return usage("%s takes %s; see %s --help", c.CommandPath(), strings.TrimPrefix(c.Use, c.Name()+" "), c.CommandPath())
+			takes := "no arguments"
+			if _, named, ok := strings.Cut(c.Use, " "); ok {
+				takes = named
+			}
+			return usage("%s takes %s; see %s --help", c.CommandPath(), takes, c.CommandPath())
 		}
 		return nil
 	}

@@ -67,7 +67,7 @@ func outcomeLine(c task.Claimed, o task.Outcome) string {
 		line = fmt.Sprintf("%-16s %-8s %6.2fs  %s", c.Step, "warning", o.Took.Seconds(), o.Warning)
 	}
 	if o.Failure != nil {
-		line += "  " + o.Failure.Message
+		line += "  " + failureText(*o.Failure)
 	}
 	return line
 }

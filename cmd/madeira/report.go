@@ -69,11 +69,9 @@ func (p *program) report(ctx context.Context, db *store.DB, runID string) error 
 	if err != nil {
 		return err
 	}
-	var repeated task.Run
-	if run.RepeatedOf != "" {
-		if repeated, err = db.Run(ctx, run.RepeatedOf); err != nil {
-			return err
-		}
+	repeated, err := repeatedBy(ctx, db, run)
+	if err != nil {
+		return err
 	}
 	tasks, err := db.Tasks(ctx, runID)
 	if err != nil {
@@ -90,6 +88,15 @@ func (p *program) report(ctx context.Context, db *store.DB, runID string) error 
 		err = &exitError{code: exitFailed}
 	}
 	return err
+}
+
+// repeatedBy returns the run that had done what a run found to be done, or the
+// zero Run.
+func repeatedBy(ctx context.Context, db *store.DB, run task.Run) (task.Run, error) {
+	if run.RepeatedOf == "" {
+		return task.Run{}, nil
+	}
+	return db.Run(ctx, run.RepeatedOf)
 }
 
 // hints writes to stderr what is no part of the result.
@@ -152,7 +159,7 @@ func indent(out io.Writer, text string) {
 func why(t task.Task) string {
 	parts := []string{}
 	if t.Failure != nil {
-		parts = append(parts, t.Failure.Message)
+		parts = append(parts, failureText(*t.Failure))
 	}
 	switch t.Reason {
 	case task.ReasonNeedsFailed:
@@ -171,6 +178,14 @@ func why(t task.Task) string {
 		return string(t.State)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// failureText returns the code of a failure, where it has one, and its message.
+func failureText(f task.Failure) string {
+	if f.Code == "" {
+		return f.Message
+	}
+	return f.Code + ": " + f.Message
 }
 
 // keyName names a run as people do: by job and key.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ func (p *program) runsCommand() *cobra.Command {
 			return usage("--limit %d: it is between 1 and 1000", f.Limit)
 		}
 		for _, s := range status {
+			if !slices.Contains(runStatuses, task.RunStatus(s)) {
+				return usage("--status %s: a run is one of %v", s, runStatuses)
+			}
 			f.Status = append(f.Status, task.RunStatus(s))
 		}
 		return p.withState(c.Context(), func(db *store.DB) error { return p.listRuns(c.Context(), db, f) })
@@ -47,6 +51,11 @@ func (p *program) runsCommand() *cobra.Command {
 		},
 	})
 	return c
+}
+
+var runStatuses = []task.RunStatus{
+	task.RunPending, task.RunRunning, task.RunWaiting,
+	task.RunSuccess, task.RunWarning, task.RunError, task.RunCancelled, task.RunRepeated,
 }
 
 // withState opens the state database that holds for the working folder.
@@ -70,7 +79,11 @@ func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter)
 	if p.output == "json" {
 		views := make([]runListView, len(runs))
 		for i, r := range runs {
-			views[i] = runListView{newRunView(r, task.Run{}), r.Trigger, r.CreatedAt, optional(r.FinishedAt)}
+			repeated, err := repeatedBy(ctx, db, r)
+			if err != nil {
+				return err
+			}
+			views[i] = runListView{newRunView(r, repeated), r.Trigger, r.CreatedAt, optional(r.FinishedAt)}
 		}
 		return p.json(views)
 	}
@@ -129,10 +142,13 @@ func took(r task.Run) string {
 
 func (p *program) showRun(ctx context.Context, db *store.DB, prefix string) error {
 	run, err := db.FindRun(ctx, prefix)
-	if errors.Is(err, store.ErrNotFound) {
+	var several *store.AmbiguousError
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return usage("%w; see madeira runs", err)
-	}
-	if err != nil {
+	case errors.As(err, &several):
+		return usage("%w", err)
+	case err != nil:
 		return err
 	}
 	if p.output == "json" {
@@ -207,7 +223,7 @@ func explain(t task.Task) string {
 
 func moveDetail(m task.Move) string {
 	if m.Failure != nil {
-		return m.Failure.Message
+		return failureText(*m.Failure)
 	}
 	return m.Detail
 }

@@ -43,11 +43,11 @@ func (p *program) serve(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range problems {
-		fmt.Fprintln(p.stderr, problem)
-	}
 	if len(checked) == 0 {
 		return &problemsError{problems}
+	}
+	for _, problem := range problems {
+		fmt.Fprintln(p.stderr, problem)
 	}
 	r, err := p.openProcess(ctx, cfg, p.stderr)
 	if err != nil {
