@@ -56,8 +56,8 @@ func TestCheck_RefusesWhatIsTooLarge(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			_, problems := check(t, tt.text)
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("Check took %s, want a moment", took)
+			if took := time.Since(start); took > time.Minute {
+				t.Errorf("Check took %s, want a moment even on a busy machine", took)
 			}
 			if len(problems) != 1 || !strings.Contains(problems[0].String(), tt.want) {
 				t.Errorf("Check gives %d problems, the first %.200v, want one: %s", len(problems), problems[:min(1, len(problems))], tt.want)
