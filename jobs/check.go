@@ -154,8 +154,7 @@ func (c *checker) check() {
 		return
 	}
 	c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
-	sum := sha256.Sum256(marshal(c.doc.Value))
-	c.job.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	c.job.Digest = digest(c.root)
 	c.header()
 	c.schedule()
 	c.declareInputs()
@@ -163,6 +162,17 @@ func (c *checker) check() {
 	c.graph()
 	c.expressions()
 	c.finish()
+}
+
+// digest identifies what a run of the job does. When it is due, how urgent it is
+// and what people call it makes no other result, and a key that is done stays done.
+func digest(root map[string]any) string {
+	meaning := maps.Clone(root)
+	for _, key := range []string{"description", "labels", "schedule", "priority"} {
+		delete(meaning, key)
+	}
+	sum := sha256.Sum256(marshal(meaning))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // header reads what needs no checking beyond the schema.

@@ -90,6 +90,11 @@ func TestCheck_DigestIsThatOfTheMeaning(t *testing.T) {
 	}
 	first := digest("name: a\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/x\"}\n")
 	same := digest("# A comment.\nsteps: [{with: {url: 'https://bank.example/x'}, uses: fetch, id: x}]\nname: a # end\n")
+	renamed := digest("name: a\ndescription: The bill.\npriority: 5\nlabels: {team: a}\ntimezone: UTC\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/x\"}\n")
+	due := digest("name: a\ntimezone: UTC\nschedule: [{cron: \"0 6 * * *\"}]\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/x\"}\n")
+	if renamed != due {
+		t.Errorf("description and schedule count: %s and %s, want one", renamed, due)
+	}
 	other := digest("name: a\nsteps:\n  - id: x\n    uses: fetch\n    with: {url: \"https://bank.example/y\"}\n")
 	if first != same {
 		t.Errorf("digests of the same job laid out differently: %s and %s, want one", first, same)

@@ -14,7 +14,7 @@ type Job struct {
 	Description string
 	Labels      map[string]string
 	Path        string // of the file, as it was given
-	Digest      string // "sha256:…" of what the job means: comments and layout do not count
+	Digest      string // "sha256:…" of what a run does: comments, layout, description and schedule do not count
 	Source      []byte // the YAML
 
 	Location    *time.Location // UTC when the file names no zone
