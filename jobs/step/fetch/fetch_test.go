@@ -42,7 +42,7 @@ func content(t *testing.T, kit *steptest.Kit, out step.Output) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(f)
 	if err != nil {
 		t.Fatal(err)

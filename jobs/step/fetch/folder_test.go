@@ -125,7 +125,7 @@ func (g *growing) Report(int64, int64, string) {
 		g.t.Error(err)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if _, err := io.WriteString(f, "one more line\n"); err != nil {
 		g.t.Error(err)
 	}

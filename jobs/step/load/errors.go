@@ -3,7 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	sqlite3 "modernc.org/sqlite"
@@ -32,6 +32,10 @@ func refused(line int64, err error) error {
 // attempt goes on from there.
 var errMoved = errors.New("another attempt of this task has written meanwhile")
 
+// permanentClasses are the first two characters of a SQLSTATE that speak of the
+// statement, the data, or what the role may do.
+var permanentClasses = []string{"0A", "21", "22", "23", "26", "28", "3D", "3F", "42"}
+
 // classify marks what no repetition can mend and what is the fault of the
 // machine. What is left is tried again.
 func classify(err error) error {
@@ -39,8 +43,7 @@ func classify(err error) error {
 	if err == nil || errors.As(err, &permanent) {
 		return err
 	}
-	switch code := stateOf(err); {
-	case len(code) == 5 && strings.Contains("0A 21 22 23 26 28 3D 3F 42", code[:2]) && code != "42P05":
+	if code := stateOf(err); len(code) == 5 && slices.Contains(permanentClasses, code[:2]) {
 		return step.PermanentCode("load.sql", err)
 	}
 	var lite *sqlite3.Error

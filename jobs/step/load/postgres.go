@@ -279,7 +279,7 @@ func (p *postgres) copyRows(ctx context.Context, conn *sql.Conn, stage string) e
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // Nothing was written.
 	source := &copyReader{ctx: ctx, rows: r, plan: &p.plan, skip: p.settled.repeats, total: p.set.Rows.Rows, progress: p.in.Progress}
 	return conn.Raw(func(driver any) error {
 		c, ok := driver.(*stdlib.Conn)

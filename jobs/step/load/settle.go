@@ -209,7 +209,7 @@ func (a *attempt) eachBatch(ctx context.Context, d step.Dataset, columns []strin
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // Nothing was written.
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

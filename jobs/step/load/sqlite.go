@@ -137,7 +137,7 @@ func affinityOf(declared string) string {
 		return "TEXT"
 	case declared == "" || has("BLOB"):
 		return "BLOB"
-	case has("REAL", "FLOA", "DOUB"):
+	case has("REAL", "FLOA", "DOUB"): //nolint:misspell // SQLite looks for these four letters.
 		return "REAL"
 	}
 	return "NUMERIC"

@@ -32,7 +32,7 @@ func (s *sqlite) merge(ctx context.Context, from record) (record, error) {
 	if err != nil {
 		return from, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // Nothing was written.
 	if err := m.skip(r, from.Next); err != nil {
 		return from, err
 	}

@@ -79,7 +79,6 @@ type twinComparer struct {
 	a                 *attempt
 	keep, find, write *sql.Stmt
 	key, content      []byte
-	there             []value
 }
 
 // A value is one value as display text.

@@ -26,7 +26,7 @@ func readPostgres(ctx context.Context, db *sql.DB, query string, args []any, zon
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // It goes back to the pool, broken or not.
 	return conn.Raw(func(driver any) error {
 		c, ok := driver.(*stdlib.Conn)
 		if !ok {

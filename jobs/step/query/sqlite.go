@@ -77,7 +77,7 @@ func openSQLite(ctx context.Context, tx *sql.Tx, query string, args []any, schem
 	if err == nil && !timed {
 		return rows, where, nil
 	}
-	rows.Close()
+	rows.Close() //nolint:sqlclosecheck // It is asked again below.
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,7 +148,7 @@ func (k *Kit) Rows(d step.Dataset, columns ...string) [][]string {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // Nothing was written.
 	var rows [][]string
 	for b, err := range batches(r) {
 		if err != nil {

@@ -93,7 +93,7 @@ func TestKit_KeepsFilesAndDatasets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if text, err := io.ReadAll(f); err != nil || string(text) != "a,1\n" || ref.Size != 4 {
 		t.Errorf("read %q (%v) of %+v, want what was put", text, err, ref)
 	}
