@@ -45,7 +45,7 @@ const (
 // goroutine.
 type Writer struct {
 	schema  Schema
-	file    *parquet.Writer
+	file    *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter // those of schema, then the lines
 	values  []parquet.Value
 	chunk   *Batch // rows that do not fill a chunk yet
@@ -74,7 +74,7 @@ func NewWriter(w io.Writer, schema Schema, opts WriterOptions) (*Writer, error) 
 	if limit <= 0 {
 		limit = rowGroupRows
 	}
-	file := parquet.NewWriter(w, nodes,
+	file := parquet.NewGenericWriter[any](w, nodes,
 		parquet.Compression(codec), parquet.PageBufferSize(pageBytes),
 		parquet.DataPageStatistics(false), parquet.KeyValueMetadata(schemaKey, string(text)),
 		parquet.CreatedBy("madeira", "1.0.0", "dataset")) // the default names a build

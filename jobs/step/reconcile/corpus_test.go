@@ -22,7 +22,7 @@ func corpus(t *testing.T, kit *steptest.Kit, name string, columns []dataset.Colu
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	records, err := csv.NewReader(f).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +76,8 @@ func TestReconcile_DecidesAboutTheCorpusPair(t *testing.T) {
 		{Name: "ccy", Kind: dataset.Currency}, {Name: "amount", Kind: dataset.Money, Scale: 4}, {Name: "batch", Kind: dataset.Text},
 	})
 	out, err := kit.Run(Type(), config(t, left, right, func(set map[string]any) {
-		set["left"].(map[string]any)["date"] = "booked"   //nolint:errcheck,forcetypeassert // built by config
-		set["right"].(map[string]any)["date"] = "settled" //nolint:errcheck,forcetypeassert // built by config
+		sideOf(t, set, "left")["date"] = "booked"
+		sideOf(t, set, "right")["date"] = "settled"
 		set["cutoff"] = map[string]any{"at": "2026-11-01", "grace": "3d"}
 	}))
 	if err != nil {

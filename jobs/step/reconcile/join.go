@@ -179,7 +179,7 @@ func (j *joiner) read(which int, s *side, use func(*dataset.Batch) error) error 
 	if err != nil {
 		return fmt.Errorf("read the %s side: %w", s.name, err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read from
 	return j.batches(r, s, func(b *dataset.Batch) error {
 		if err := s.check(b); err != nil {
 			return err

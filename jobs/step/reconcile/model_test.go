@@ -229,8 +229,8 @@ func (s modelSetup) config(t testing.TB, left, right step.Dataset, memory string
 			set["sign"] = "opposite"
 		}
 		if s.status {
-			set["left"].(map[string]any)["status"] = "state"  //nolint:errcheck,forcetypeassert // built by config
-			set["right"].(map[string]any)["status"] = "state" //nolint:errcheck,forcetypeassert // built by config
+			sideOf(t, set, "left")["status"] = "state"
+			sideOf(t, set, "right")["status"] = "state"
 			set["status"] = modelAccepts
 		}
 		if s.cutoff {

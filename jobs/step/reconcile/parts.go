@@ -120,7 +120,7 @@ func (j *joiner) each(p *parts, part int, use func(*dataset.Batch) error) error 
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read from
 	return j.batches(r, p.side, func(b *dataset.Batch) error {
 		if err := j.measure.of(j.plan, p.side, b); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (j *joiner) tooManyLines(l, r *parts, part int) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // only read from
 	b, err := rows.Next()
 	if err != nil {
 		return fmt.Errorf("read the %s side: %w", p.side.name, err)

@@ -111,8 +111,8 @@ func equalLists(t testing.TB, what string, got, want []string) {
 func TestReconcile_DecidesAboutEveryCombination(t *testing.T) {
 	t.Parallel()
 	withStatus := func(set map[string]any) {
-		set["left"].(map[string]any)["status"] = "state"  //nolint:errcheck,forcetypeassert // built by config
-		set["right"].(map[string]any)["status"] = "state" //nolint:errcheck,forcetypeassert // built by config
+		sideOf(t, set, "left")["status"] = "state"
+		sideOf(t, set, "right")["status"] = "state"
 		set["status"] = map[string]any{"paid": []string{"success", "settled"}, "refunded": "settled"}
 	}
 	withCutoff := func(set map[string]any) {
