@@ -130,3 +130,21 @@ steps:
 		t.Errorf("with = %s, want %s in it", s.With, want)
 	}
 }
+
+func TestCheck_PutsTheZoneOfTheJobWhereAStepLeavesItOut(t *testing.T) {
+	t.Parallel()
+	checked, problems := check(t, `name: a
+timezone: Asia/Shanghai
+steps:
+  - {id: own, uses: query, with: {connection: state, sql: SELECT 1 AS a, columns: {a: integer}, timezone: UTC}}
+  - {id: job, uses: query, with: {connection: state, sql: SELECT 1 AS a, columns: {a: integer}}}
+`)
+	if len(checked) != 1 {
+		t.Fatalf("Check gives %v, want a job", problems)
+	}
+	for i, want := range []string{`"timezone":"UTC"`, `"timezone":"Asia/Shanghai"`} {
+		if with := string(checked[0].Steps[i].With); !strings.Contains(with, want) {
+			t.Errorf("settings of step %d: %s, want %s in them", i, with, want)
+		}
+	}
+}

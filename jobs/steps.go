@@ -143,10 +143,30 @@ func (c *checker) finish() {
 	for _, s := range c.steps {
 		s.With = json.RawMessage("{}")
 		if with, ok := s.values["with"].(map[string]any); ok {
+			c.fillZone(s.schema, with)
 			s.With = c.doc.ordered(child(s.pointer, "with"), with)
 		}
 		s.Refs = slices.Sorted(maps.Keys(s.refs))
 		c.job.Steps = append(c.job.Steps, s.Step)
+	}
+}
+
+// fillZone puts the job's zone where the settings of a step leave theirs out and
+// the schema says that the job's stands in.
+func (c *checker) fillZone(schema *jsonschema.Schema, settings map[string]any) {
+	zone := text(c.root, "timezone")
+	if zone == "" {
+		return
+	}
+	for _, s := range applying(schema, settings, nil) {
+		for key, property := range s.Properties {
+			if nested, ok := settings[key].(map[string]any); ok {
+				c.fillZone(property, nested)
+			}
+			if _, given := settings[key]; !given && schemas.AnnotationOf(property).JobTimezone {
+				settings[key] = zone
+			}
+		}
 	}
 }
 

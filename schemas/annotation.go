@@ -14,7 +14,8 @@ type Annotation struct {
 	Connections []string // of "x-connection": the types allowed
 	Shortest    string   // of "x-duration": "" when the value is no duration
 	Longest     string
-	Timezone    bool   // of "x-timezone"
+	Timezone    bool   // of "x-timezone", which is true or "job"
+	JobTimezone bool   // it is "job": the job's own zone stands in where the value is left out
 	Channel     bool   // of "x-channel": the value names a channel
 	Hint        string // of "x-hint": what the value has to be, to follow "must be"
 	Code        string // of "x-code": of problems with what Hint describes
@@ -68,7 +69,9 @@ func (a *Annotation) set(key string, v any) error {
 			a.Shortest, a.Longest = bounds[0], bounds[1]
 		}
 	case "x-timezone":
-		a.Timezone, ok = v.(bool)
+		a.JobTimezone = v == "job"
+		a.Timezone = a.JobTimezone || v == true
+		ok = a.Timezone
 	case "x-channel":
 		a.Channel, ok = v.(bool)
 	case "x-hint":

@@ -13,7 +13,8 @@
 //   - "x-connection" marks the name of a connection of one of the listed types.
 //   - "x-channel" marks the name of a channel.
 //   - "x-duration" gives the shortest and the longest duration allowed.
-//   - "x-timezone" marks the name of a time zone.
+//   - "x-timezone" marks the name of a time zone; "job" says that the job's own
+//     stands in where it is left out.
 //   - "x-hint" says in words what a pattern means, to follow "must be"; "x-code"
 //     is the code of the problem when it does not hold.
 package schemas
