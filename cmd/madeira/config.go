@@ -222,21 +222,22 @@ func (l *limits) set(name, value string) error {
 			err = fmt.Errorf("%d is not between 1 and 1000", l.Workers)
 		}
 	case "lease":
-		l.Lease, err = positive(value, time.Second)
+		l.Lease, err = between(value, 3*time.Second, 10*time.Minute)
 	case "poll":
-		l.Poll, err = positive(value, time.Millisecond)
+		l.Poll, err = between(value, 10*time.Millisecond, time.Minute)
 	case "grace":
-		l.Grace, err = positive(value, 0)
+		l.Grace, err = between(value, time.Second, 10*time.Minute)
 	case "memory":
 		l.Memory, err = parseSize(value)
 	}
 	return err
 }
 
-func positive(value string, least time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(value)
-	if err == nil && d < least {
-		err = fmt.Errorf("%s is less than %s", value, least)
+// between reads a duration that the schema of madeira.yaml allows.
+func between(value string, least, most time.Duration) (time.Duration, error) {
+	d, err := jobs.ParseDuration(value)
+	if err == nil && (d < least || d > most) {
+		err = fmt.Errorf("%s is not between %s and %s", value, least, most)
 	}
 	return d, err
 }

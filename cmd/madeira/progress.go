@@ -61,6 +61,8 @@ func (v *progressView) Ended(c task.Claimed, o task.Outcome) {
 func outcomeLine(c task.Claimed, o task.Outcome) string {
 	line := fmt.Sprintf("%-16s %-8s %6.2fs", c.Step, o.To, o.Took.Seconds())
 	switch {
+	case o.Reason == task.ReasonReleased:
+		line = fmt.Sprintf("%-16s %s", c.Step, o.Reason)
 	case o.To == task.Pending:
 		line = fmt.Sprintf("%-16s %-8s attempt %d, again in %s", c.Step, o.Reason, c.Attempt, o.Delay.Round(time.Millisecond))
 	case o.Warning != "":

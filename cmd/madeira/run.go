@@ -108,7 +108,7 @@ func (p *program) work(ctx context.Context, r *process, runID string) error {
 	stop()
 	<-watched
 	view.close()
-	if err == nil && status.Live() {
+	if err == nil && (status == "" || status.Live()) { // "": interrupted before anybody looked
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted; the same call takes the run up again")}
 	}
 	return err
