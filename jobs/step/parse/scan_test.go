@@ -77,6 +77,7 @@ func TestScan(t *testing.T) {
 		{"a quote inside an unquoted field is a character", "x \"y\" z,5\" pipe\n", nil, [][]string{{`x "y" z`, `5" pipe`}}, []int64{1}},
 		{"blanks without quotes stay", " a , b\n", nil, [][]string{{" a ", " b"}}, []int64{1}},
 		{"text behind a closing quote spoils its record only", "\"a\"b,c\nd,e\n", nil, [][]string{{"a", "c", "spoilt 1"}, {"d", "e"}}, []int64{1, 2}},
+		{"much text behind a closing quote", "\"a\"bcdefghijk,c\nd,e\n", nil, [][]string{{"a", "c", "spoilt 1"}, {"d", "e"}}, []int64{1, 2}},
 		{"backslashes", `"a\"b","c\\",\d` + "\n", backslash, [][]string{{`a"b`, `c\`, `\d`}}, []int64{1}},
 		{"a backslash in front of anything else is itself", `"a\nb"` + "\n", backslash, [][]string{{`a\nb`}}, []int64{1}},
 		{"no quotes", `"a","b""` + "\n", func(s *settings) { s.CSV.Quote = "none" }, [][]string{{`"a"`, `"b""`}}, []int64{1}},
