@@ -61,15 +61,16 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 		return o
 	}
 	o.Failure = failureOf(class, end)
+	failed := c.Attempt - c.Crashes // what died with its worker has a limit of its own
 	switch {
 	case class == task.InfrastructureFailure:
 		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonInfrastructure, true
 		o.Delay = time.Duration((1 + random) / 2 * float64(infrastructureDelay))
-	case class == task.PermanentFailure, c.Attempt >= c.Retry.Attempts():
+	case class == task.PermanentFailure, failed >= c.Retry.Attempts():
 		o.To, o.Reason = task.Error, string(class)
 	default:
 		o.To, o.Reason = task.Pending, task.ReasonRetry
-		o.Delay = max(c.Retry.Wait(c.Attempt, random), asked(c.Retry, end.Err))
+		o.Delay = max(c.Retry.Wait(failed, random), asked(c.Retry, end.Err))
 	}
 	return o
 }

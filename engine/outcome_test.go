@@ -89,6 +89,18 @@ func TestOutcomeOf_EveryWayAnAttemptEnds(t *testing.T) {
 	}
 }
 
+// Attempts that died with their worker have a limit of their own: three, whatever
+// the step allows.
+func TestFault_F11_CrashesDoNotUseUpTheAttemptsOfAStep(t *testing.T) {
+	t.Parallel()
+	c := claimed(3) // of three, two of which crashed
+	c.Crashes = 2
+	got, _ := outcomeOf(c, ending{Err: errors.New("connection reset")}, 0.5, unmasked)
+	if got.To != task.Pending || got.Delay != 5*time.Second {
+		t.Errorf("the first failure after two crashes: %s with a delay of %s, want pending and 5s", got.To, got.Delay)
+	}
+}
+
 func TestFault_F03_ALostLeaseDropsTheResult(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]ending{
