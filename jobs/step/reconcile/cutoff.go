@@ -44,8 +44,8 @@ func (c cutoff) place(v int64) place {
 // cutoffs holds the end of the period and of the grace in both units.
 type cutoffs struct {
 	days, micros cutoff
-	instant      bool // at is an instant
-	zoned        bool // with a zone each unit can be turned into the other
+	instant      bool           // at is an instant
+	zone         *time.Location // turns each unit into the other; nil when none was named
 }
 
 // newCutoffs reads the settings.
@@ -54,23 +54,22 @@ func newCutoffs(set *cutoffSettings) (cutoffs, error) {
 	if err != nil {
 		return cutoffs{}, err
 	}
-	zone := time.UTC
+	var c cutoffs
 	if set.Timezone != "" {
-		if zone, err = calendar.LoadZone(set.Timezone); err != nil {
+		if c.zone, err = calendar.LoadZone(set.Timezone); err != nil {
 			return cutoffs{}, fmt.Errorf("reconcile: cutoff.timezone: %w", err)
 		}
 	}
-	c := cutoffs{zoned: set.Timezone != ""}
 	if date, err := dataset.ParseDate([]byte(set.At)); err == nil {
 		c.days = cutoff{end: date, late: date + days}
-		return c, c.startOfDays(zone)
+		return c, c.startOfDays()
 	}
 	at, err := time.Parse(time.RFC3339Nano, set.At)
 	if err != nil {
 		return cutoffs{}, fmt.Errorf("reconcile: cutoff.at is %q; write a date such as 2026-11-01 or an instant such as 2026-11-01T00:00:00+08:00", set.At)
 	}
-	if c.zoned {
-		at = at.In(zone)
+	if c.zone != nil {
+		at = at.In(c.zone)
 	}
 	c.instant = true
 	c.micros = cutoff{end: at.UnixMicro(), late: at.AddDate(0, 0, int(days)).UnixMicro()}
@@ -83,7 +82,11 @@ func newCutoffs(set *cutoffSettings) (cutoffs, error) {
 }
 
 // startOfDays fills in the instants at which the two dates begin.
-func (c *cutoffs) startOfDays(zone *time.Location) error {
+func (c *cutoffs) startOfDays() error {
+	zone := c.zone
+	if zone == nil {
+		zone = time.UTC // the instants are not used then
+	}
 	day := calendar.Rule{Every: calendar.Day, Of: calendar.Current}
 	for _, part := range []struct {
 		day    int64
@@ -113,12 +116,12 @@ func graceDays(text string) (int64, error) {
 // of returns the cut-off in the unit of a column.
 func (c cutoffs) of(kind dataset.Kind) (cutoff, error) {
 	if kind == dataset.Date {
-		if c.instant && !c.zoned {
+		if c.instant && c.zone == nil {
 			return never, errors.New("it holds dates and cutoff.at is an instant: add cutoff.timezone, the zone the dates are in")
 		}
 		return c.days, nil
 	}
-	if !c.instant && !c.zoned {
+	if !c.instant && c.zone == nil {
 		return never, errors.New("it holds instants and cutoff.at is a date: add cutoff.timezone, the zone the date is in")
 	}
 	return c.micros, nil

@@ -293,6 +293,25 @@ func TestReconcile_ComparesKeysOfSeveralColumnsByWhatTheyMean(t *testing.T) {
 	})
 }
 
+func TestReconcile_ShowsInstantsInTheZoneOfTheCutoff(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	schema := dataset.Schema{Columns: []dataset.Column{
+		{Name: "ref", Kind: dataset.Text}, {Name: "ccy", Kind: dataset.Currency}, {Name: "amount", Kind: dataset.Money, Scale: 2}, {Name: "day", Kind: dataset.Timestamp},
+	}}
+	paid := time.Date(2026, 10, 31, 16, 12, 5, 0, time.UTC).UnixMicro() // twelve past midnight in Shanghai
+	left := kit.Dataset(sideSchema, rec(t, "A 2026-10-31 CNY 1.00"))
+	right := kit.Dataset(schema, []any{"A", "CNY", int64(100), paid})
+	out, err := kit.Run(Type(), config(t, left, right, func(s map[string]any) {
+		s["cutoff"] = map[string]any{"at": "2026-11-01", "grace": "3d", "timezone": "Asia/Shanghai"}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := kit.Rows(value[step.Dataset](t, out, "breaks"), "category", "note")[0]
+	equalLists(t, "break", got, []string{"timing", "left 2026-10-31, right 2026-11-01T00:12:05+08:00"})
+}
+
 func TestReconcile_KeepsIDsWhenOtherThingsChange(t *testing.T) {
 	t.Parallel()
 	kit := steptest.New(t)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"madeira/jobs/dataset"
 	"madeira/jobs/step"
@@ -24,6 +25,7 @@ type side struct {
 
 	factor int64 // takes amounts to the scale of both sides
 	cutoff cutoff
+	zone   *time.Location // in which instants are shown; nil is UTC
 }
 
 // A plan is what the settings mean for these two datasets.
@@ -146,6 +148,7 @@ func (p *plan) setCutoffs(set *cutoffSettings) error {
 		return err
 	}
 	for _, s := range []*side{&p.left, &p.right} {
+		s.zone = c.zone
 		if s.date < 0 {
 			continue
 		}

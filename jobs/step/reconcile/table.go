@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"time"
 
 	"madeira/jobs/dataset"
 )
@@ -186,7 +187,10 @@ func (t *table) place(row uint32) place {
 	return t.side.cutoff.place(v.Ints[row])
 }
 
-// date returns the date of a row as text.
+// date returns the date of a row as text, an instant in the zone of the cut-off.
 func (t *table) date(row uint32) string {
+	if t.side.zone != nil && t.side.schema.Columns[t.side.date].Kind == dataset.Timestamp {
+		return time.UnixMicro(t.rows.Columns[t.side.date].Ints[row]).In(t.side.zone).Format(time.RFC3339Nano)
+	}
 	return t.side.schema.Columns[t.side.date].Format(&t.rows.Columns[t.side.date], int(row))
 }
