@@ -3,6 +3,8 @@ package jobs
 import (
 	"slices"
 	"strings"
+
+	"madeira/jobs/expr"
 )
 
 // otherWords are what the same thing is called elsewhere.
@@ -46,35 +48,11 @@ func nearest(name string, candidates []string) string {
 	}
 	best, bestDistance := "", min(len(lower)/3+2, len(lower))
 	for _, c := range sorted {
-		if d := distance(lower, strings.ToLower(c)); d < bestDistance {
+		if d := expr.Distance(lower, strings.ToLower(c)); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
 	return best
-}
-
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour that make b out of a.
-func distance(a, b string) int {
-	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(last[j]+1, next[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, last, next = last, next, before
-	}
-	return last[len(b)]
 }
 
 // secretName reports whether a key is named like something that must not be

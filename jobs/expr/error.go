@@ -91,7 +91,7 @@ func byteOffset(s string, runes int) int {
 func nearest(name string, candidates []string) string {
 	best, bestDistance := "", max(1, len(name)/3)+1
 	for _, c := range candidates {
-		if d := distance(name, c); d < bestDistance {
+		if d := Distance(name, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -101,28 +101,4 @@ func nearest(name string, candidates []string) string {
 		}
 	}
 	return best
-}
-
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that make b out of a.
-func distance(a, b string) int {
-	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next[j] = min(last[j]+1, next[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], before[j-2]+1)
-			}
-		}
-		before, last, next = last, next, before
-	}
-	return last[len(b)]
 }
