@@ -236,10 +236,13 @@ func (l *limits) set(name, value string) error {
 // between reads a duration that the schema of madeira.yaml allows.
 func between(value string, least, most time.Duration) (time.Duration, error) {
 	d, err := jobs.ParseDuration(value)
-	if err == nil && (d < least || d > most) {
-		err = fmt.Errorf("%s is not between %s and %s", value, least, most)
+	if err != nil {
+		return 0, fmt.Errorf("%q %w", value, err)
 	}
-	return d, err
+	if d < least || d > most {
+		return 0, fmt.Errorf("%s is not between %s and %s", value, least, most)
+	}
+	return d, nil
 }
 
 // parseSize reads sizes such as 64MiB, in bytes.

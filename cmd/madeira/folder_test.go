@@ -190,4 +190,3 @@ func firstDifference(got, want string) string {
 	}
 	return "no line differs"
 }
-
