@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +21,9 @@ func (p *program) validateCommand() *cobra.Command {
 		Use:   "validate [PATH…]",
 		Short: "Check job files and say what is wrong where",
 		Long: `Checks job files, and the job files of folders, without touching anything
-outside. Prints file:line:column code message for every problem, and exits with 1
-when there is one. Without a path it checks the folder it is called in.`,
+outside. Where there is a madeira.yaml, it is checked as well, and the jobs against
+it. Prints file:line:column code message for every problem, and exits with 1 when
+there is one. Without a path it checks the folder it is called in.`,
 		Args: arguments(0, -1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -30,7 +33,7 @@ when there is one. Without a path it checks the folder it is called in.`,
 			if err != nil {
 				return usage("%w", err)
 			}
-			checked, problems, err := p.check(files, nil)
+			checked, problems, err := p.checkAll(files)
 			if err != nil {
 				return err
 			}
@@ -72,6 +75,49 @@ type disk struct{}
 
 // Open opens a file for reading.
 func (disk) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// checkAll checks job files, each against the madeira.yaml that holds for it, of
+// which it only needs to know what there is: no secret and no variable is read.
+func (p *program) checkAll(paths []string) (checked []*jobs.Job, problems []jobs.Problem, err error) {
+	groups := map[string][]string{}
+	for _, path := range paths {
+		root, found, err := findRoot(filepath.Dir(path))
+		if err != nil {
+			return nil, nil, err
+		}
+		if !found {
+			root = ""
+		}
+		groups[root] = append(groups[root], path)
+	}
+	for _, root := range slices.Sorted(maps.Keys(groups)) {
+		cfg, wrong, err := outline(root)
+		if err != nil {
+			return nil, nil, err
+		}
+		good, bad, err := p.check(groups[root], cfg)
+		if err != nil {
+			return nil, nil, err
+		}
+		checked, problems = append(checked, good...), slices.Concat(problems, wrong, bad)
+	}
+	return checked, problems, nil
+}
+
+// outline reads the madeira.yaml of a folder for the names in it; "" is none, and
+// so is one with problems.
+func outline(root string) (*config, []jobs.Problem, error) {
+	if root == "" {
+		return nil, nil, nil
+	}
+	var file configFile
+	var wrong *problemsError
+	err := file.read(filepath.Join(root, configName))
+	if errors.As(err, &wrong) {
+		return nil, wrong.problems, nil
+	}
+	return &config{root: root, database: "sqlite:", connections: file.Connections, channels: file.Channels}, nil, err
+}
 
 // check reads and checks job files, against the configuration where there is one.
 func (p *program) check(paths []string, cfg *config) ([]*jobs.Job, []jobs.Problem, error) {
