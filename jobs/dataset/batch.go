@@ -1,5 +1,7 @@
 package dataset
 
+import "slices"
+
 // BatchRows is how many rows a Batch holds at most by convention: enough to
 // spread the cost of a call, small enough that a batch of ten columns stays in
 // the second-level cache.
@@ -52,6 +54,14 @@ func (b *Batch) AppendRow(from *Batch, i int) {
 	b.Lines = append(b.Lines, from.Lines[i])
 }
 
+// AppendRows copies the rows from first up to, but not including, end, as AppendRow does.
+func (b *Batch) AppendRows(from *Batch, first, end int) {
+	for c := range b.Columns {
+		b.Columns[c].AppendRange(&from.Columns[c], first, end)
+	}
+	b.Lines = append(b.Lines, from.Lines[first:end]...)
+}
+
 // A Vector is one column of a Batch. Kinds that are text keep their bytes one
 // after another in Bytes, value i ending at Ends[i]; all others are in Ints.
 // A null is a zero (or empty) value whose bit in Nulls is set; Nulls may be
@@ -86,6 +96,14 @@ func (v *Vector) Text(i int) []byte {
 	return v.Bytes[start:v.Ends[i]:v.Ends[i]]
 }
 
+// start returns where value i of a text begins.
+func (v *Vector) start(i int) uint32 {
+	if i == 0 {
+		return 0
+	}
+	return v.Ends[i-1]
+}
+
 // Null reports whether value i is null.
 func (v *Vector) Null(i int) bool {
 	return i>>6 < len(v.Nulls) && v.Nulls[i>>6]&(1<<(i&63)) != 0
@@ -118,11 +136,7 @@ func (v *Vector) AppendString(text string) {
 
 // AppendNull adds a null.
 func (v *Vector) AppendNull() {
-	i := v.Len()
-	for len(v.Nulls) <= i>>6 {
-		v.Nulls = append(v.Nulls, 0)
-	}
-	v.Nulls[i>>6] |= 1 << (i & 63)
+	v.setNull(v.Len())
 	if v.Kind.IsText() {
 		v.Ends = append(v.Ends, uint32(len(v.Bytes)))
 		return
@@ -139,5 +153,69 @@ func (v *Vector) AppendFrom(from *Vector, i int) {
 		v.AppendText(from.Text(i))
 	default:
 		v.AppendInt(from.Ints[i])
+	}
+}
+
+// AppendRange copies the values from first up to, but not including, end of
+// another vector of the same kind.
+func (v *Vector) AppendRange(from *Vector, first, end int) {
+	base := v.Len()
+	if first == end {
+		return
+	}
+	if v.Kind.IsText() {
+		start := from.start(first)
+		shift := uint32(len(v.Bytes)) - start
+		v.Bytes = append(v.Bytes, from.Bytes[start:from.Ends[end-1]]...)
+		for _, e := range from.Ends[first:end] {
+			v.Ends = append(v.Ends, e+shift)
+		}
+	} else {
+		v.Ints = append(v.Ints, from.Ints[first:end]...)
+	}
+	if from.HasNulls() {
+		v.copyNulls(base, from, first, end)
+	}
+}
+
+// copyNulls marks as null, from base on, what is null in that range of from.
+func (v *Vector) copyNulls(base int, from *Vector, first, end int) {
+	for i := first; i < end; i++ {
+		if from.Null(i) {
+			v.setNull(base + i - first)
+		}
+	}
+}
+
+func (v *Vector) setNull(i int) {
+	for len(v.Nulls) <= i>>6 {
+		v.Nulls = append(v.Nulls, 0)
+	}
+	v.Nulls[i>>6] |= 1 << (i & 63)
+}
+
+// AppendRows copies those values of another vector of the same kind, in the
+// order of rows.
+func (v *Vector) AppendRows(from *Vector, rows []uint32) {
+	base := v.Len()
+	if v.Kind.IsText() {
+		v.Ends = slices.Grow(v.Ends, len(rows))
+		for _, r := range rows {
+			v.Bytes = append(v.Bytes, from.Text(int(r))...)
+			v.Ends = append(v.Ends, uint32(len(v.Bytes)))
+		}
+	} else {
+		v.Ints = slices.Grow(v.Ints, len(rows))
+		for _, r := range rows {
+			v.Ints = append(v.Ints, from.Ints[r])
+		}
+	}
+	if !from.HasNulls() {
+		return
+	}
+	for i, r := range rows {
+		if from.Null(int(r)) {
+			v.setNull(base + i)
+		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
@@ -114,8 +112,10 @@ func (w *Writer) write(b *Batch) error {
 	if w.chunk.Len() == 0 && b.Len() == w.chunkRows && textBytes(b) < chunkBytes {
 		return w.writeChunk(b)
 	}
-	for i := range b.Len() {
-		w.chunk.AppendRow(b, i)
+	for from := 0; from < b.Len(); {
+		n := w.room(b, from)
+		w.chunk.AppendRows(b, from, from+n)
+		from += n
 		if w.chunk.Len() < w.chunkRows && textBytes(w.chunk) < chunkBytes {
 			continue
 		}
@@ -125,6 +125,22 @@ func (w *Writer) write(b *Batch) error {
 		w.chunk.Reset()
 	}
 	return nil
+}
+
+// room returns how many rows of b can be added to the chunk at once: as many as
+// it lacks, or one where their texts may fill it before that.
+func (w *Writer) room(b *Batch, from int) int {
+	n := min(b.Len()-from, w.chunkRows-w.chunk.Len())
+	size := textBytes(w.chunk)
+	for i := range b.Columns {
+		if v := &b.Columns[i]; v.Kind.IsText() {
+			size += int(v.Ends[from+n-1] - v.start(from))
+		}
+	}
+	if size < chunkBytes {
+		return n
+	}
+	return 1
 }
 
 // fits reports whether the batch has the columns of the file.
@@ -180,41 +196,13 @@ func (w *Writer) writeChunk(b *Batch) error {
 }
 
 func (w *Writer) writeColumn(column int, v *Vector) error {
-	w.values = w.values[:0]
-	null := parquet.NullValue().Level(0, 0, column)
-	for i := range v.Len() {
-		if v.Null(i) {
-			w.values = append(w.values, null)
-			continue
-		}
-		value, err := parquetValue(v, i)
-		if err != nil {
-			return err
-		}
-		w.values = append(w.values, value.Level(0, 1, column))
+	values, err := parquetValues(w.values, v, column)
+	w.values = values
+	if err != nil {
+		return err
 	}
-	_, err := w.columns[column].WriteRowValues(w.values)
+	_, err = w.columns[column].WriteRowValues(values)
 	return err
-}
-
-func parquetValue(v *Vector, i int) (parquet.Value, error) {
-	switch v.Kind {
-	case Text, Currency:
-		text := v.Text(i)
-		if !utf8.Valid(text) {
-			return parquet.Value{}, fmt.Errorf("%q is not UTF-8", text)
-		}
-		return parquet.ByteArrayValue(text), nil
-	case Date:
-		if n := v.Ints[i]; n != int64(int32(n)) {
-			return parquet.Value{}, fmt.Errorf("day %d is out of range; a date is at most %d days from 1970", n, math.MaxInt32)
-		}
-		return parquet.Int32Value(int32(v.Ints[i])), nil
-	case Boolean:
-		return parquet.BooleanValue(v.Ints[i] != 0), nil
-	default:
-		return parquet.Int64Value(v.Ints[i]), nil
-	}
 }
 
 // errWriterClosed is what a Writer returns after Close.

@@ -104,7 +104,7 @@ func (j *joiner) inParts(bits int) error {
 	if err := j.parts(left, right, bits); err != nil {
 		return err
 	}
-	return j.out.breaks.flush()
+	return j.out.flush()
 }
 
 // estimate returns about how many bytes the rows of a side take in a table.
@@ -138,7 +138,7 @@ func (j *joiner) inMemory() error {
 	if err := j.compare(0); err != nil {
 		return err
 	}
-	return j.out.breaks.flush()
+	return j.out.flush()
 }
 
 func (j *joiner) table(which int) *table {
@@ -163,9 +163,7 @@ func (j *joiner) compare(used int) error {
 		return err
 	}
 	j.progress(n)
-	if err := j.out.matches.flush(); err != nil {
-		return err
-	}
+	j.out.matches.gather()
 	if j.out.breaks.full() {
 		return j.out.breaks.flush()
 	}

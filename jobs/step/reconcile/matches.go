@@ -86,21 +86,27 @@ func (s *side) shown() []int {
 	return shown
 }
 
+// add adds a pair. Its rows may change only after gather.
 func (w *matchWriter) add(l, r uint32, occurrence int64) error {
 	w.lefts, w.rights, w.occurrences = append(w.lefts, l), append(w.rights, r), append(w.occurrences, occurrence)
-	if len(w.lefts) < dataset.BatchRows {
+	if len(w.lefts)+w.batch.Len() < dataset.BatchRows {
 		return nil
 	}
+	w.gather()
 	return w.flush()
 }
 
-// flush writes the pairs that were gathered. It is called before the tables
-// change.
+// flush writes the pairs that were gathered.
 func (w *matchWriter) flush() error {
-	if len(w.lefts) == 0 {
-		return nil
+	if err := w.writer.Write(w.batch); err != nil {
+		return fmt.Errorf("write matches: %w", err)
 	}
 	w.batch.Reset()
+	return nil
+}
+
+// gather copies the pairs out of the tables. It is called before those change.
+func (w *matchWriter) gather() {
 	w.fill()
 	columns := w.batch.Columns[matchColumns:]
 	for _, part := range []struct {
@@ -108,49 +114,25 @@ func (w *matchWriter) flush() error {
 		rows []uint32
 	}{{w.left, w.lefts}, {w.right, w.rights}} {
 		for _, c := range part.t.side.shown() {
-			gather(&columns[0], &part.t.rows.Columns[c], part.rows)
+			columns[0].AppendRows(&part.t.rows.Columns[c], part.rows)
 			columns = columns[1:]
 		}
 	}
 	w.lefts, w.rights, w.occurrences = w.lefts[:0], w.rights[:0], w.occurrences[:0]
-	if err := w.writer.Write(w.batch); err != nil {
-		return fmt.Errorf("write matches: %w", err)
-	}
-	return nil
 }
 
 // fill fills the columns that every match has, and the lines.
 func (w *matchWriter) fill() {
 	c := w.batch.Columns
 	for i, l := range w.lefts {
-		r := w.rights[i]
-		c[0].AppendText(w.ids.match(w.plan, w.left, w.right, l, r, w.occurrences[i]))
+		c[0].AppendText(w.ids.match(w.plan, w.left, w.right, l, w.rights[i], w.occurrences[i]))
 		c[1].AppendString(w.plan.pass)
-		c[2].AppendText(w.left.currency(l))
-		la, ra := w.left.amounts[l], w.right.amounts[r]
-		c[3].AppendInt(la)
-		c[4].AppendInt(ra)
+		c[3].AppendInt(w.left.amounts[l])
+		c[4].AppendInt(w.right.amounts[w.rights[i]])
 		c[5].AppendInt(0) // only what agrees to the last digit is a match
 		c[6].AppendInt(w.left.rows.Lines[l])
-		c[7].AppendInt(w.right.rows.Lines[r])
-		w.batch.Lines = append(w.batch.Lines, w.left.rows.Lines[l])
+		c[7].AppendInt(w.right.rows.Lines[w.rights[i]])
 	}
-}
-
-// gather appends the values of those rows.
-func gather(to, from *dataset.Vector, rows []uint32) {
-	switch {
-	case from.HasNulls():
-		for _, r := range rows {
-			to.AppendFrom(from, int(r))
-		}
-	case from.Kind.IsText():
-		for _, r := range rows {
-			to.AppendText(from.Text(int(r)))
-		}
-	default:
-		for _, r := range rows {
-			to.Ints = append(to.Ints, from.Ints[r])
-		}
-	}
+	c[2].AppendRows(&w.left.rows.Columns[w.left.side.currency], w.lefts)
+	w.batch.Lines = append(w.batch.Lines, c[6].Ints[w.batch.Len():]...)
 }

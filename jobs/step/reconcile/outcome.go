@@ -42,6 +42,14 @@ type amount struct {
 	ok   bool
 }
 
+// flush writes what waits to be written.
+func (o *outcomes) flush() error {
+	if err := o.matches.flush(); err != nil {
+		return err
+	}
+	return o.breaks.flush()
+}
+
 // newKey is called before the lines of another key.
 func (o *outcomes) newKey() { clear(o.seen[:]) }
 

@@ -81,38 +81,10 @@ func (t *table) bytes() int64 {
 // add appends a batch whose amounts and hashes have been measured.
 func (t *table) add(b *dataset.Batch, m *measure) {
 	base := uint32(t.rows.Len())
-	for i := range b.Columns {
-		appendAll(&t.rows.Columns[i], &b.Columns[i])
-	}
-	t.rows.Lines = append(t.rows.Lines, b.Lines...)
+	t.rows.AppendRows(b, 0, b.Len())
 	t.amounts = append(t.amounts, m.amounts...)
 	for i, h := range m.hashes {
 		t.slots = append(t.slots, slot{hash: h, row: base + uint32(i)})
-	}
-}
-
-// appendAll appends all values of a vector of the same kind.
-func appendAll(to, from *dataset.Vector) {
-	base := to.Len()
-	if to.Kind.IsText() {
-		shift := uint32(len(to.Bytes))
-		to.Bytes = append(to.Bytes, from.Bytes...)
-		for _, end := range from.Ends {
-			to.Ends = append(to.Ends, end+shift)
-		}
-	} else {
-		to.Ints = append(to.Ints, from.Ints...)
-	}
-	if !from.HasNulls() {
-		return
-	}
-	for len(to.Nulls) <= to.Len()>>6 {
-		to.Nulls = append(to.Nulls, 0)
-	}
-	for i := range from.Len() {
-		if from.Null(i) {
-			to.Nulls[(base+i)>>6] |= 1 << ((base + i) & 63)
-		}
 	}
 }
 
