@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"madeira/engine/task"
@@ -46,11 +48,27 @@ func outcomeOf(c task.Claimed, end ending, random float64, mask func(string) str
 		o.Failure.Message, o.Failure.Stack = mask(o.Failure.Message), mask(o.Failure.Stack)
 	}
 	if o.To.Terminal() {
-		o.Outputs, o.Artifacts = outputs, end.Artifacts
+		o.Outputs, o.Artifacts = outputs, named(end.Artifacts, end.Output.Values)
 		o.Warning = mask(end.Output.Warning)
 		o.Messages = messagesOf(c, end)
 	}
 	return o, true
+}
+
+// named gives each dataset the name of the output that refers to it.
+func named(kept []task.Artifact, outputs map[string]any) []task.Artifact {
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		d, ok := outputs[name].(step.Dataset)
+		if !ok {
+			continue
+		}
+		for i := range kept {
+			if kept[i].Kind == "dataset" && kept[i].Digest == d.Digest {
+				kept[i].Name = name
+			}
+		}
+	}
+	return kept
 }
 
 // fail decides what becomes of an attempt that ended with an error.

@@ -256,3 +256,12 @@ func TestCutReport_SaysHowMuchIsLeftOut(t *testing.T) {
 		t.Errorf("a report of one line is cut to %d bytes ending in %q", len(one), one[len(one)-80:])
 	}
 }
+
+func TestNamed_CallsADatasetByTheOutputThatRefersToIt(t *testing.T) {
+	t.Parallel()
+	kept := []task.Artifact{{Kind: "file", Name: "rejects.csv", Digest: "sha256:a"}, {Kind: "dataset", Name: "dataset", Digest: "sha256:b"}, {Kind: "dataset", Name: "dataset", Digest: "sha256:c"}}
+	got := named(kept, map[string]any{"rows": step.Dataset{Digest: "sha256:c"}, "rejects": step.File{Digest: "sha256:a"}, "count": 3})
+	if got[0].Name != "rejects.csv" || got[1].Name != "dataset" || got[2].Name != "rows" {
+		t.Errorf("names %q, %q, %q, want rejects.csv, dataset, rows", got[0].Name, got[1].Name, got[2].Name)
+	}
+}
