@@ -3,6 +3,7 @@ package parse
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -57,7 +58,7 @@ func BenchmarkTokenize(b *testing.B) {
 		blk := new(block)
 		rows := 0
 		for {
-			if err := s.next(blk); err == io.EOF {
+			if err := s.next(blk); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)
@@ -84,7 +85,7 @@ func BenchmarkDecodeGB18030(b *testing.B) {
 			b.Fatal(err)
 		}
 		for {
-			if dst, err = dec.more(dst[:0]); err == io.EOF {
+			if dst, err = dec.more(dst[:0]); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)

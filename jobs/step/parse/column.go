@@ -26,7 +26,6 @@ type column struct {
 	mapped   map[string][]byte
 	bare     bool // values have no wrapping and no text means nothing
 	formula  *node
-	divide   int64 // what the formula has more than scale, as a power of ten; 0: nothing
 }
 
 // newColumn compiles what a column says by itself; what refers to other columns
@@ -109,7 +108,8 @@ func (c *column) read(v *dataset.Vector, b *block, first int, p place, batch *da
 
 // convert appends a value of any kind but text.
 func (c *column) convert(v *dataset.Vector, value []byte, b *block, first int, p place, batch *dataset.Batch) fault {
-	n, wrong := int64(0), fine
+	var n int64
+	var wrong fault
 	switch c.kind {
 	case dataset.Currency:
 		return readCurrency(v, value)
@@ -225,10 +225,10 @@ func (c *column) calculate(v *dataset.Vector, batch *dataset.Batch) fault {
 		return fine
 	}
 	n, s := c.formula.integer(batch, i)
-	switch {
-	case s == stateNull:
+	switch s {
+	case stateNull:
 		return c.without(v)
-	case s == stateRange:
+	case stateRange:
 		return faultRange
 	}
 	if c.kind.IsDecimal() {
@@ -314,8 +314,11 @@ func (c *column) clean(value []byte) []byte {
 
 // trim takes spaces, tabs, no-break and ideographic spaces off both ends.
 func trim(b []byte) []byte {
-	if n := len(b); n > 0 && b[0] > ' ' && b[0] < 0xC2 && b[n-1] > ' ' && b[n-1] < utf8.RuneSelf {
-		return b
+	if n := len(b); n > 0 { // most values begin and end with bytes that no blank has
+		first, last := b[0], b[n-1]
+		if first > ' ' && first != 0xC2 && first != 0xE3 && last > ' ' && last != 0x80 && last != 0xA0 {
+			return b
+		}
 	}
 	return trimBlanks(b)
 }

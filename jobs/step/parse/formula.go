@@ -129,7 +129,6 @@ func (n *node) integer(b *dataset.Batch, i int) (int64, state) {
 	if s != stateValue {
 		return 0, s
 	}
-	ok := true
 	switch n.op {
 	case opAdd:
 		z := x + y
@@ -138,8 +137,8 @@ func (n *node) integer(b *dataset.Batch, i int) (int64, state) {
 		z := x - y
 		return z, overflow((z < x) != (y > 0) && y != 0)
 	}
-	x, ok = multiply(x, y)
-	return x, overflow(!ok)
+	product, ok := multiply(x, y)
+	return product, overflow(!ok)
 }
 
 func overflow(yes bool) state {

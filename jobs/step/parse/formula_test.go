@@ -104,7 +104,7 @@ func TestFormula_Refuses(t *testing.T) {
 func TestFormula_AgreesWithFixed(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range 5_000 {
 		x := dataset.Fixed{Mant: random.Int64() >> random.IntN(64), Scale: random.IntN(7)}
 		y := dataset.Fixed{Mant: -random.Int64() >> random.IntN(64), Scale: random.IntN(7)}
 		b := dataset.NewBatch(dataset.Schema{Columns: []dataset.Column{{Name: "x", Kind: dataset.Money, Scale: x.Scale}, {Name: "y", Kind: dataset.Money, Scale: y.Scale}}})

@@ -45,9 +45,8 @@ func rejectsIn(t *testing.T, kit *steptest.Kit, out step.Output) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	all, err := csv.NewReader(r).ReadAll()
-	if err != nil {
+	if err := errors.Join(err, r.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return all[1:]

@@ -78,11 +78,9 @@ func (s *scanner) unquote(b *block, p int) (closing int, field span, err error) 
 }
 
 func (s *scanner) nextQuote(text []byte, p int) int {
-	i := -1
+	i := bytes.IndexByte(text[p:], s.quote)
 	if s.backslash {
 		i = bytes.IndexAny(text[p:], string([]byte{s.quote, '\\'}))
-	} else {
-		i = bytes.IndexByte(text[p:], s.quote)
 	}
 	if i < 0 {
 		return -1

@@ -161,15 +161,11 @@ func (s *scanner) fill(b *block) error {
 func (s *scanner) scan(b *block) (int, error) {
 	p := 0
 	for p < len(b.text) {
-		next, err := p, error(nil)
-		row := !s.ended
+		next, row, err := p, true, error(nil)
 		if s.ended || s.look[b.text[p]] {
-			if next, row, err = s.aside(b.text, p); err == nil && !row {
-				p = next
-				continue
-			}
+			next, row, err = s.aside(b.text, p)
 		}
-		if err == nil {
+		if row && err == nil {
 			next, err = s.record(b, p)
 		}
 		if errors.Is(err, errIncomplete) {
@@ -206,13 +202,23 @@ func (s *scanner) aside(text []byte, p int) (next int, row bool, err error) {
 	return next, false, nil
 }
 
-// lineEnd returns where the line ends, which is len(text) when it has no end.
+// lineEnd returns where the line ends, which is len(text) when it has no end. It
+// looks at a stretch at a time: a file with one kind of line end only would
+// otherwise be searched to its end for the other.
 func lineEnd(text []byte) int {
-	if i := bytes.IndexByte(text, '\n'); i >= 0 {
-		text = text[:i]
-	}
-	if i := bytes.IndexByte(text, '\r'); i >= 0 {
-		return i
+	const stretch = 512
+	for at := 0; at < len(text); at += stretch {
+		piece := text[at:min(at+stretch, len(text))]
+		n := bytes.IndexByte(piece, '\n')
+		if n >= 0 {
+			piece = piece[:n]
+		}
+		if r := bytes.IndexByte(piece, '\r'); r >= 0 {
+			return at + r
+		}
+		if n >= 0 {
+			return at + n
+		}
 	}
 	return len(text)
 }
