@@ -20,6 +20,11 @@ const (
 
 	leastTable = 4 << 10
 	mostTable  = 2 << 30 // texts are addressed with 32 bits
+
+	// What the tables should take even if there is memory for more. Lines are met
+	// in the order of their hashes, that is at random, which costs a miss of the
+	// cache for each value of a large table: more than spilling it.
+	cachedTable = 8 << 20
 )
 
 // The most partitions that rows are spilled to at once.
@@ -110,12 +115,14 @@ func (j *joiner) inParts(bits int) error {
 // estimate returns about how many bytes the rows of a side take in a table.
 func estimate(s *side) int64 { return s.data.Rows*rowBytes(s.schema) + s.data.Size }
 
-// bitsFor returns how many bits of the hash cut so many bytes into parts that fit.
+// bitsFor returns how many bits of the hash cut so many bytes into parts that fit
+// into memory and, if possible, into the cache.
 func (j *joiner) bitsFor(bytes int64) int {
-	if bytes <= j.limit {
+	size := min(j.limit, cachedTable)
+	if bytes <= size {
 		return 0
 	}
-	return min(bits.Len64(uint64(bytes/j.limit))+1, maxBits) // half full on average, as no part is
+	return min(bits.Len64(uint64(bytes/size))+1, maxBits) // half full on average, as no part is
 }
 
 // inMemory compares everything at once, or returns errTooLarge.
