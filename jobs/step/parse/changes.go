@@ -15,6 +15,9 @@ import (
 // shownChanges is how many changes the report shows; all are in the dataset.
 const shownChanges = 20
 
+// shownLength is how much of a change the report shows, in characters.
+const shownLength = 400
+
 // diffMemory is what comparing two versions may hold at most.
 const diffMemory = 32 << 20
 
@@ -99,7 +102,7 @@ type changeWriter struct {
 
 func (w *changeWriter) add(c dataset.Change) error {
 	if len(w.shown) < shownChanges {
-		w.shown = append(w.shown, changeText(c))
+		w.shown = append(w.shown, shorten([]byte(changeText(c)), shownLength))
 	}
 	if c.Kind != dataset.Changed {
 		return w.row(c, nil)

@@ -114,7 +114,7 @@ func (f *feeder) scan(ctx context.Context, s *scanner, head *header) (rows int64
 			return rows, err
 		}
 		rows += int64(len(b.records))
-		b.read = f.unpacker.packed.count
+		b.read = min(f.unpacker.packed.count, f.unpacker.ref.Size) // a zip reads its list of entries twice
 		f.full <- b
 	}
 }

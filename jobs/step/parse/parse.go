@@ -218,5 +218,18 @@ func (r *result) report(diff *comparison) string {
 			fmt.Fprintf(&out, "  %d more in the dataset of changes\n", more)
 		}
 	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return atMost(strings.TrimSuffix(out.String(), "\n"), longestReport)
+}
+
+// longestReport is how many bytes of a report are kept: an archive of thousands
+// of entries has something to say about each.
+const longestReport = 60 << 10
+
+// atMost cuts a text between two lines.
+func atMost(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	text = text[:bytes]
+	return text[:strings.LastIndexByte(text, '\n')+1] + "  …"
 }

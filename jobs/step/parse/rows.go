@@ -38,8 +38,8 @@ func (y *rows) read(ctx context.Context, f *feeder, w step.DatasetWriter, progre
 	y.out = newOutput(w, y.plan.schema, y.plan.set.File.Name)
 	y.batch = <-y.out.free
 	err := y.readAll(ctx, f, progress)
-	if err == nil {
-		err = y.flush()
+	if flushErr := y.flush(); err == nil { // the rows before an error are counted too
+		err = flushErr
 	}
 	if writeErr := y.out.finish(); writeErr != nil {
 		return writeErr

@@ -106,11 +106,25 @@ type controlSetting struct {
 	Declared struct {
 		Line   string `json:"line"`
 		Column int    `json:"column"`
-		Value  any    `json:"value"`
+		Value  digits `json:"value"`
 	} `json:"declared"`
 	Computed string `json:"computed"`
 	Where    string `json:"where"`
 	Else     string `json:"else"`
+}
+
+// digits is a number as it is written, in quotes or without; "" is none.
+type digits string
+
+// UnmarshalJSON keeps every digit.
+func (d *digits) UnmarshalJSON(raw []byte) error {
+	switch {
+	case raw[0] == '"':
+		return json.Unmarshal(raw, (*string)(d))
+	case string(raw) != "null":
+		*d = digits(raw)
+	}
+	return nil
 }
 
 // columnList is the object of columns in the order of the file.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"madeira/jobs/dataset"
 )
@@ -274,13 +273,15 @@ type declared struct {
 func newDeclared(p *plan) *declared {
 	d := &declared{plan: p, texts: make([]*string, len(p.controls))}
 	for i := range p.controls {
-		if v := p.controls[i].set.Declared.Value; v != nil {
-			text := fmt.Sprint(v)
+		if text := string(p.controls[i].set.Declared.Value); text != "" {
 			d.texts[i] = &text
 		}
 	}
 	return d
 }
+
+// longestNumber is how much of a declared number is kept, in bytes.
+const longestNumber = 100
 
 // look reads one line that is no row.
 func (d *declared) look(s *scanner, line []byte) {
@@ -299,7 +300,8 @@ func (d *declared) look(s *scanner, line []byte) {
 				continue
 			}
 		}
-		text := strings.Clone(string(bytes.Trim(trim(found), "`'")))
+		found = bytes.Trim(trim(found), "`'")
+		text := string(found[:min(len(found), longestNumber)])
 		d.texts[i] = &text
 	}
 }

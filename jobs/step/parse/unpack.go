@@ -44,7 +44,7 @@ type unpacker struct {
 func newUnpacker(file step.FileReader, set *settings) *unpacker {
 	return &unpacker{
 		file: file, ref: set.File, entry: set.Entry,
-		max: int64(set.Limits.Unpacked), ratio: set.Limits.Ratio, packed: countingReader{r: file},
+		max: int64(set.Limits.Unpacked), ratio: set.Limits.Ratio, packed: countingReader{FileReader: file},
 	}
 }
 
@@ -95,7 +95,7 @@ func (u *unpacker) entries() ([]part, error) {
 	if err := u.checkDirectory(); err != nil {
 		return nil, err
 	}
-	archive, err := zip.NewReader(u.file, u.ref.Size)
+	archive, err := zip.NewReader(&u.packed, u.ref.Size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, step.PermanentCode("archive.corrupt", fmt.Errorf("read the entries of %s: %w", u.ref.Name, err))
 	}
@@ -116,9 +116,9 @@ func (u *unpacker) entries() ([]part, error) {
 	}
 	switch {
 	case len(files) == 0:
-		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s: no entry matches %q; there are %q", u.ref.Name, u.entry, names))
+		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s: no entry matches %q; there are %s", u.ref.Name, u.entry, quoted(names)))
 	case u.entry == "" && len(files) > 1:
-		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s holds %d files; say which with entry: %q", u.ref.Name, len(files), names))
+		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s holds %d files; say which with entry: %s", u.ref.Name, len(files), quoted(names)))
 	}
 	slices.SortFunc(files, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	parts := make([]part, len(files))
@@ -266,16 +266,27 @@ func (b *bounded) explain(err error) error {
 // countingReader counts what is read from the file itself and keeps the error
 // that is the file's own.
 type countingReader struct {
-	r     io.Reader
+	step.FileReader
 	count int64
 	err   error
 }
 
 func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
+	n, err := c.FileReader.Read(p)
+	c.took(n, err)
+	return n, err
+}
+
+// ReadAt is what zip archives are read with.
+func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := c.FileReader.ReadAt(p, at)
+	c.took(n, err)
+	return n, err
+}
+
+func (c *countingReader) took(n int, err error) {
 	c.count += int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
 	}
-	return n, err
 }
