@@ -196,7 +196,7 @@ func (w *Writer) writeChunk(b *Batch) error {
 }
 
 func (w *Writer) writeColumn(column int, v *Vector) error {
-	values, err := parquetValues(w.values, v, column)
+	values, err := parquetValues(w.values, v)
 	w.values = values
 	if err != nil {
 		return err
