@@ -91,7 +91,7 @@ func (c *child) wait(t *testing.T) int {
 	}
 }
 
-// holds waits until the child works at a step; "" is any. What an earlier process
+// holds waits until the child works at a step. What an earlier process
 // left behind does not count.
 func (c *child) holds(t *testing.T, db *sql.DB, step string) {
 	t.Helper()
@@ -99,10 +99,15 @@ func (c *child) holds(t *testing.T, db *sql.DB, step string) {
 		if c.over() {
 			t.Fatalf("process %d ended before it claimed anything:\n%s", c.cmd.Process.Pid, c.stderr)
 		}
-		found, err := rows(ctx, db, `SELECT q.step FROM task_lease l JOIN task_queue q ON q.id = l.task_id JOIN worker w ON w.id = l.worker
-			WHERE w.pid = $1 AND ($2 = '' OR q.step = $3)`, c.cmd.Process.Pid, step, step)
-		return len(found) > 0, err
+		return c.held(ctx, db, step)
 	})
+}
+
+// held reports whether the child works at a step; "" is any.
+func (c *child) held(ctx context.Context, db *sql.DB, step string) (bool, error) {
+	found, err := rows(ctx, db, `SELECT q.step FROM task_lease l JOIN task_queue q ON q.id = l.task_id JOIN worker w ON w.id = l.worker
+		WHERE w.pid = $1 AND ($2 = '' OR q.step = $3)`, c.cmd.Process.Pid, step, step)
+	return len(found) > 0, err
 }
 
 // serving waits until the child has reached its engine.
