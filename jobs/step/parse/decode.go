@@ -83,7 +83,7 @@ func (d *decoder) sample() error {
 func (d *decoder) read() error {
 	if cap(d.src)-len(d.src) < readSize {
 		if cap(d.buf) < len(d.src)+readSize {
-			d.buf = make([]byte, 2*cap(d.buf)+2*readSize)
+			d.buf = make([]byte, max(2*cap(d.buf), 2*readSize))
 		}
 		d.src = d.buf[:copy(d.buf, d.src)]
 	}
@@ -138,6 +138,7 @@ func (d *decoder) more(dst []byte) ([]byte, error) {
 			return dst, io.EOF
 		}
 		if d.set.coding == nil && !d.wide() {
+			d.buf, d.src = nil, nil // the sample is through
 			return d.pass(dst)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // An output writes batches in a goroutine of its own, because encoding and
-// compressing them costs about as much as everything before it.
+// compressing them costs about as much as everything before it. There are two
+// batches: one is filled while the other is written.
 type output struct {
 	w    step.DatasetWriter
 	name string // of the file, for errors
@@ -21,7 +22,7 @@ type output struct {
 
 // newOutput starts the goroutine; finish ends it.
 func newOutput(w step.DatasetWriter, schema dataset.Schema, name string) *output {
-	o := &output{w: w, name: name, full: make(chan *dataset.Batch, 1), free: make(chan *dataset.Batch, 3), done: make(chan struct{})}
+	o := &output{w: w, name: name, full: make(chan *dataset.Batch, 1), free: make(chan *dataset.Batch, 2), done: make(chan struct{})}
 	for range cap(o.free) {
 		o.free <- dataset.NewBatch(schema)
 	}
