@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -86,5 +87,40 @@ func TestWriterRefusesACharacterCutBetweenTwoTexts(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), `"a\xc3" is not UTF-8`) {
 		t.Errorf("got error %v, want one that shows the first text", err)
+	}
+}
+
+func TestSpilledRowsAppendToWhatABatchHolds(t *testing.T) {
+	t.Parallel()
+	for _, memory := range []int64{0, 1 << 20} { // in the file and in the buffer
+		from, want := appendSource(), appendSource()
+		spill, err := NewSpill(t.TempDir(), from.Schema, 2, memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer spill.Close()
+		for range 100 { // several chunks of the least memory
+			for i := range from.Lines {
+				if err := spill.Add(1, from, i); err != nil {
+					t.Fatal(err)
+				}
+				want.AppendRow(from, i)
+			}
+		}
+		if err := spill.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := spill.Open(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := appendSource()
+		for err == nil {
+			err = r.AppendTo(got)
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Fatalf("memory %d: got error %v, want io.EOF", memory, err)
+		}
+		sameVectors(t, got, want)
 	}
 }

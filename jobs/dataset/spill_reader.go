@@ -18,7 +18,7 @@ type SpillReader struct {
 	tail   []byte       // what never went to the file
 	buf    []byte       // memory for a chunk
 	rest   []byte       // rows not yet decoded
-	batch  *Batch
+	batch  *Batch       // nil until Next needs it
 }
 
 // errDamaged is a spilled row that ends too early: the file was changed by
@@ -31,7 +31,7 @@ func (s *Spill) Open(part int) (*SpillReader, error) {
 		return nil, ErrSpillState
 	}
 	p := &s.parts[part]
-	return &SpillReader{spill: s, chunks: p.chunks, tail: p.buf, batch: NewBatch(s.schema)}, nil
+	return &SpillReader{spill: s, chunks: p.chunks, tail: p.buf}, nil
 }
 
 // Load reads a whole partition into memory.
@@ -61,6 +61,9 @@ func (r *SpillReader) Schema() Schema { return r.spill.schema }
 // Next returns the next rows, at most BatchRows; io.EOF after the last ones. The
 // batch is valid until the next call.
 func (r *SpillReader) Next() (*Batch, error) {
+	if r.batch == nil {
+		r.batch = NewBatch(r.spill.schema)
+	}
 	r.batch.Reset()
 	for decoded := 0; !r.batch.Full() && decoded < batchBytes; {
 		more, err := r.fill()
@@ -80,6 +83,24 @@ func (r *SpillReader) Next() (*Batch, error) {
 		return nil, io.EOF
 	}
 	return r.batch, nil
+}
+
+// AppendTo appends the next rows to b, which has the columns of the Spill: as many
+// as one buffer of it held. After the last ones it returns io.EOF.
+func (r *SpillReader) AppendTo(b *Batch) error {
+	more, err := r.fill()
+	if err != nil {
+		return err
+	}
+	if !more {
+		return io.EOF
+	}
+	for len(r.rest) > 0 {
+		if r.rest, err = decodeRow(b, r.rest); err != nil {
+			return fmt.Errorf("read spilled rows: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close gives up the memory of the reader; there is nothing else to give back. It never fails.

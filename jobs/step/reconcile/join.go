@@ -189,7 +189,7 @@ func (j *joiner) read(which int, s *side, use func(*dataset.Batch) error) error 
 		if err := s.check(b); err != nil {
 			return err
 		}
-		if err := j.measure.of(j.plan, s, b); err != nil {
+		if err := j.measure.of(j.plan, s, b, 0); err != nil {
 			return err
 		}
 		if err := j.ledger.reading(which, s, b, &j.measure); err != nil {

@@ -8,24 +8,25 @@ import (
 	"madeira/jobs/step"
 )
 
-// A measure holds what is computed for each row of a batch. It is used again
+// A measure holds what is computed for each row of a batch, or its last ones. It is used again
 // for the next one.
 type measure struct {
 	amounts []int64 // at the scale of the plan
 	hashes  []uint64
 }
 
-// of measures a batch of a side. The rows must have an amount, which check sees to.
-func (m *measure) of(p *plan, s *side, b *dataset.Batch) error {
+// of measures the rows of a batch of a side from first on. They must have an
+// amount, which check sees to.
+func (m *measure) of(p *plan, s *side, b *dataset.Batch, first int) error {
 	m.amounts, m.hashes = m.amounts[:0], m.hashes[:0]
-	for i, n := range b.Columns[s.amount].Ints {
+	for i, n := range b.Columns[s.amount].Ints[first:] {
 		amount := n * s.factor
 		if s.factor != 1 && amount/s.factor != n {
-			return s.refuse("recon.range", b, i, s.amount, fmt.Sprintf("the amount is too large to be compared with %d decimals; declare a smaller scale on the other side", p.scale))
+			return s.refuse("recon.range", b, first+i, s.amount, fmt.Sprintf("the amount is too large to be compared with %d decimals; declare a smaller scale on the other side", p.scale))
 		}
 		m.amounts = append(m.amounts, amount)
 	}
-	for i := range b.Len() {
+	for i := first; i < b.Len(); i++ {
 		m.hashes = append(m.hashes, dataset.HashKey(b, s.keys, i, 0)&p.hashMask)
 	}
 	return nil

@@ -1,7 +1,10 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 
 	"madeira/jobs/dataset"
@@ -108,10 +111,28 @@ func (j *joiner) part(l, r *parts, part, used int) error {
 func (j *joiner) load(t *table, p *parts, part int) error {
 	t.reset(p.side)
 	t.reserve(p.Rows(part))
-	return j.each(p, part, func(b *dataset.Batch) error {
-		t.add(b, &j.measure)
-		return nil
-	})
+	r, err := p.Open(part)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // only read from
+	for {
+		if j.ctx.Err() != nil {
+			return context.Cause(j.ctx)
+		}
+		first := t.rows.Len()
+		err := r.AppendTo(&t.rows)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the %s side: %w", p.side.name, err)
+		}
+		if err := j.measure.of(j.plan, p.side, &t.rows, first); err != nil {
+			return err
+		}
+		t.measured(&j.measure, first)
+	}
 }
 
 // each passes the batches of a part on, with j.measure filled.
@@ -122,7 +143,7 @@ func (j *joiner) each(p *parts, part int, use func(*dataset.Batch) error) error 
 	}
 	defer func() { _ = r.Close() }() // only read from
 	return j.batches(r, p.side, func(b *dataset.Batch) error {
-		if err := j.measure.of(j.plan, p.side, b); err != nil {
+		if err := j.measure.of(j.plan, p.side, b, 0); err != nil {
 			return err
 		}
 		return use(b)

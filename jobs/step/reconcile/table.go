@@ -80,11 +80,16 @@ func (t *table) bytes() int64 {
 
 // add appends a batch whose amounts and hashes have been measured.
 func (t *table) add(b *dataset.Batch, m *measure) {
-	base := uint32(t.rows.Len())
+	first := t.rows.Len()
 	t.rows.AppendRows(b, 0, b.Len())
+	t.measured(m, first)
+}
+
+// measured adds what was measured for the rows from first on.
+func (t *table) measured(m *measure, first int) {
 	t.amounts = append(t.amounts, m.amounts...)
 	for i, h := range m.hashes {
-		t.slots = append(t.slots, slot{hash: h, row: base + uint32(i)})
+		t.slots = append(t.slots, slot{hash: h, row: uint32(first + i)})
 	}
 }
 
