@@ -69,9 +69,10 @@ func (a *Annotation) set(key string, v any) error {
 			a.Shortest, a.Longest = bounds[0], bounds[1]
 		}
 	case "x-timezone":
-		a.JobTimezone = v == "job"
-		a.Timezone = a.JobTimezone || v == true
-		ok = a.Timezone
+		a.Timezone, ok = v.(bool)
+		if v == "job" {
+			a.Timezone, a.JobTimezone, ok = true, true, true
+		}
 	case "x-channel":
 		a.Channel, ok = v.(bool)
 	case "x-hint":

@@ -64,15 +64,15 @@ func (e *problemsError) Error() string {
 // loadConfig reads the configuration that holds for a folder: the nearest
 // madeira.yaml at it or above, and the environment. Database is what the command
 // line says, or "". Every error is the user's to mend.
-func loadConfig(dir, database string, environ []string) (*config, error) {
-	c, err := readConfig(dir, database, environ)
+func loadConfig(ctx context.Context, dir, database string, environ []string) (*config, error) {
+	c, err := readConfig(ctx, dir, database, environ)
 	if err != nil {
 		return nil, usage("%w", err)
 	}
 	return c, nil
 }
 
-func readConfig(dir, database string, environ []string) (*config, error) {
+func readConfig(ctx context.Context, dir, database string, environ []string) (*config, error) {
 	root, found, err := findRoot(dir)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func readConfig(dir, database string, environ []string) (*config, error) {
 	if err := c.setLimits(file.Limits, env); err != nil {
 		return nil, err
 	}
-	return c, c.setDatabase(cmp.Or(database, env["MADEIRA_DATABASE_URL"]))
+	return c, c.setDatabase(ctx, cmp.Or(database, env["MADEIRA_DATABASE_URL"]))
 }
 
 // findRoot walks up from dir to the folder of madeira.yaml. Without one it is dir.
@@ -260,7 +260,7 @@ func parseSize(value string) (int64, error) {
 
 // setDatabase decides which database holds the state: what was asked for, the
 // connection "state", or a file beside madeira.yaml.
-func (c *config) setDatabase(asked string) error {
+func (c *config) setDatabase(ctx context.Context, asked string) error {
 	switch raw, named := c.connections[stateName]; {
 	case asked != "":
 		if scheme, _, _ := strings.Cut(asked, "://"); !slices.Contains([]string{"sqlite", "postgres", "postgresql"}, scheme) {
@@ -268,7 +268,7 @@ func (c *config) setDatabase(asked string) error {
 		}
 		c.database = asked
 	case named:
-		return c.stateConnection(raw)
+		return c.stateConnection(ctx, raw)
 	default:
 		c.embedded = true
 		c.database = "sqlite://" + filepath.Join(c.root, stateFolder, "madeira.db")
@@ -276,8 +276,8 @@ func (c *config) setDatabase(asked string) error {
 	return nil
 }
 
-func (c *config) stateConnection(raw json.RawMessage) error {
-	resolved, err := c.secrets.resolve(context.Background(), raw)
+func (c *config) stateConnection(ctx context.Context, raw json.RawMessage) error {
+	resolved, err := c.secrets.resolve(ctx, raw)
 	if err != nil {
 		return fmt.Errorf("connection %q: %w", stateName, err)
 	}

@@ -60,7 +60,7 @@ func TestConfig_DatabaseIsTheOneAskedForElseStateElseAFileBesideTheJobs(t *testi
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := configFolder(t, tt.files)
-			c, err := loadConfig(dir, tt.asked, tt.environ)
+			c, err := loadConfig(t.Context(), dir, tt.asked, tt.environ)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestConfig_IsTheNearestUpwards(t *testing.T) {
 		"own/jobs/some.yaml": "",
 	})
 	for below, want := range map[string]int{"jobs/a": 3, "own/jobs": 5, "own": 5, ".": 3} {
-		c, err := loadConfig(filepath.Join(dir, below), "", nil)
+		c, err := loadConfig(t.Context(), filepath.Join(dir, below), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestConfig_IsTheNearestUpwards(t *testing.T) {
 func TestConfig_LimitsComeFromTheFileAndTheEnvironment(t *testing.T) {
 	t.Parallel()
 	dir := configFolder(t, map[string]string{"madeira.yaml": "limits: {workers: 3, lease: 30s, grace: 2m, memory: 128MiB}\n"})
-	c, err := loadConfig(dir, "", []string{"MADEIRA_WORKERS=7", "MADEIRA_POLL=250ms", "MADEIRA_GRACE="})
+	c, err := loadConfig(t.Context(), dir, "", []string{"MADEIRA_WORKERS=7", "MADEIRA_POLL=250ms", "MADEIRA_GRACE="})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestBadInput_B75toB78_ConfigurationIsRefused(t *testing.T) {
 				files["madeira.yaml"] = tt.yaml
 			}
 			dir := configFolder(t, files)
-			_, err := loadConfig(dir, tt.asked, tt.environ)
+			_, err := loadConfig(t.Context(), dir, tt.asked, tt.environ)
 			if err == nil {
 				t.Fatal("the configuration is taken")
 			}
@@ -162,7 +162,7 @@ func TestBadInput_B75toB78_ConfigurationIsRefused(t *testing.T) {
 func TestConfig_MisspeltVariableIsRefusedInEnvFileToo(t *testing.T) {
 	t.Parallel()
 	dir := configFolder(t, map[string]string{".env": "MADEIRA_WORKES=4\n"})
-	if _, err := loadConfig(dir, "", nil); err == nil || !strings.Contains(err.Error(), "MADEIRA_WORKES") {
+	if _, err := loadConfig(t.Context(), dir, "", nil); err == nil || !strings.Contains(err.Error(), "MADEIRA_WORKES") {
 		t.Errorf("the error is %v, want that MADEIRA_WORKES means nothing", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestConfig_ChannelsAndConnectionsHaveTheirSecrets(t *testing.T) {
 		".env":    "BANK_TOKEN=t0ken\nOPS_URL=https://ops.example/hook\n",
 		"ops.key": "k3y\n",
 	})
-	c, err := loadConfig(dir, "", nil)
+	c, err := loadConfig(t.Context(), dir, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

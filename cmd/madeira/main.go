@@ -76,7 +76,7 @@ func usage(format string, args ...any) error {
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
-	root := p.command()
+	root := p.command() //nolint:contextcheck // Commands get the context when they are executed.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

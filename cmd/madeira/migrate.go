@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 
@@ -17,7 +18,7 @@ func (p *program) migrateCommand() *cobra.Command {
 		Short: "Bring the state database to this build's version",
 		Args:  arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(".", p.database, p.environ)
+			cfg, err := loadConfig(c.Context(), ".", p.database, p.environ)
 			if err != nil {
 				return err
 			}
@@ -25,8 +26,7 @@ func (p *program) migrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer db.Close()
-			return p.migrate(c.Context(), db, cfg)
+			return errors.Join(p.migrate(c.Context(), db, cfg), db.Close())
 		},
 	}
 }

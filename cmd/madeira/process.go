@@ -110,7 +110,7 @@ func (r *process) keepFile(ctx context.Context, path string) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // It was only read.
 	w, err := r.artifacts.Create(ctx)
 	if err != nil {
 		return nil, err

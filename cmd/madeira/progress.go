@@ -76,7 +76,7 @@ func outcomeLine(c task.Claimed, o task.Outcome) string {
 
 // line writes above the bars. The caller holds mu.
 func (v *progressView) line(text string) {
-	var out io.Writer = v.out
+	out := v.out
 	if v.bars != nil {
 		out = v.bars
 	}

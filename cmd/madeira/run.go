@@ -50,7 +50,7 @@ call is wrong, and 130 when it was interrupted: the same call takes the run up a
 }
 
 func (p *program) runJob(ctx context.Context, path string, o runOptions) error {
-	cfg, err := loadConfig(filepath.Dir(path), p.database, p.environ)
+	cfg, err := loadConfig(ctx, filepath.Dir(path), p.database, p.environ)
 	if err != nil {
 		return err
 	}

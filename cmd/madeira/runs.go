@@ -60,7 +60,7 @@ var runStatuses = []task.RunStatus{
 
 // withState opens the state database that holds for the working folder.
 func (p *program) withState(ctx context.Context, fn func(*store.DB) error) error {
-	cfg, err := loadConfig(".", p.database, p.environ)
+	cfg, err := loadConfig(ctx, ".", p.database, p.environ)
 	if err != nil {
 		return err
 	}

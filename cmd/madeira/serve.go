@@ -31,7 +31,7 @@ Any number of these may work on one PostgreSQL.`,
 }
 
 func (p *program) serve(ctx context.Context, dir string) error {
-	cfg, err := loadConfig(dir, p.database, p.environ)
+	cfg, err := loadConfig(ctx, dir, p.database, p.environ)
 	if err != nil {
 		return err
 	}

@@ -109,12 +109,13 @@ func readClaimed(row pgx.CollectableRow) (task.Claimed, error) {
 		return c, err
 	}
 	c.At = c.At.UTC()
-	return c, fillClaimed(&c, payload, refs, retry, timeout)
+	fillClaimed(&c, payload, refs, retry, timeout)
+	return c, nil
 }
 
 // fillClaimed reads what stands as JSON in the row of a claimed task. What a
 // stranger wrote into refs or retry and does not fit counts as not given.
-func fillClaimed(c *task.Claimed, payload, refs, retry []byte, timeoutMS int64) error {
+func fillClaimed(c *task.Claimed, payload, refs, retry []byte, timeoutMS int64) {
 	c.Settings = json.RawMessage(payload)
 	if json.Unmarshal(refs, &c.Refs) != nil {
 		c.Refs = nil
@@ -124,7 +125,6 @@ func fillClaimed(c *task.Claimed, payload, refs, retry []byte, timeoutMS int64) 
 	}
 	c.Timeout = time.Duration(timeoutMS) * time.Millisecond
 	c.NeedsRun = c.RunID != ""
-	return nil
 }
 
 func (p *postgres) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error) {

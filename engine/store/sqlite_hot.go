@@ -175,7 +175,8 @@ func scanClaimed(rows *sql.Rows) (task.Claimed, error) {
 	if err != nil {
 		return c, err
 	}
-	return c, fillClaimed(&c, payload, refs, retry, timeout)
+	fillClaimed(&c, payload, refs, retry, timeout)
+	return c, nil
 }
 
 func (s *sqlite) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (lost []task.Hold, err error) {

@@ -64,8 +64,8 @@ func generate(dir string, o options) error {
 	if err != nil {
 		return errors.Join(err, bill.close())
 	}
-	writeBoth(bill, ledger, o)
-	return errors.Join(bill.close(), ledger.close())
+	err = writeBoth(bill, ledger, o)
+	return errors.Join(err, bill.close(), ledger.close())
 }
 
 // writeJob copies the example's job, which then accepts as many breaks as are planted.
@@ -85,11 +85,18 @@ func writeJob(dir string, o options) error {
 	return nil
 }
 
-// A file is written through buffers; its first error is kept by them.
+// A file is written through buffers and keeps the first error.
 type file struct {
 	*bufio.Writer
 	packed *gzip.Writer
 	disk   *os.File
+	err    error
+}
+
+func (f *file) put(text []byte) {
+	if f.err == nil {
+		_, f.err = f.Write(text)
+	}
 }
 
 func create(path string, pack bool) (*file, error) {
@@ -153,10 +160,10 @@ type line struct {
 // start is the first second of the bill's month. The bill is in local time.
 var start = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
-func writeBoth(bill, ledger *file, o options) {
+func writeBoth(bill, ledger *file, o options) error {
 	t, random := billTexts(), rand.New(rand.NewPCG(o.seed, 0))
-	bill.Write(t.head)
-	ledger.WriteString("entry_no,period,order_no,kind,status,ccy,amount,booked_on\n")
+	bill.put(t.head)
+	ledger.put([]byte("entry_no,period,order_no,kind,status,ccy,amount,booked_on\n"))
 	var payments, refunds int64
 	count := 0
 	var buffer []byte
@@ -169,7 +176,7 @@ func writeBoth(bill, ledger *file, o options) {
 		inBill, inLedger, twice := plant(&l, kind)
 		for range inBill + twice {
 			buffer = l.appendBill(buffer[:0], t, count)
-			bill.Write(buffer)
+			bill.put(buffer)
 			count++
 			switch {
 			case l.refund:
@@ -180,11 +187,12 @@ func writeBoth(bill, ledger *file, o options) {
 		}
 		if inLedger {
 			buffer = l.appendLedger(buffer[:0])
-			ledger.Write(buffer)
+			ledger.put(buffer)
 		}
 	}
-	bill.Write(t.end)
+	bill.put(t.end)
 	writeTotals(bill, count, payments, refunds)
+	return errors.Join(bill.err, ledger.err)
 }
 
 // plant makes a line into a break of one of five categories; kind -1 makes none.
@@ -289,5 +297,5 @@ func writeTotals(bill *file, count int, payments, refunds int64) {
 	if err != nil {
 		panic(err) // Its characters are those of the texts above and digits.
 	}
-	bill.Write(encoded)
+	bill.put(encoded)
 }
