@@ -50,7 +50,7 @@ limits: {lease: 15, poll: 2h, wokers: 3, workers: 0}
 		"5:17 value.enum type must be postgres or sqlite",
 		`6:51 secret.inline "token" looks like a secret`,
 		`8:8 yaml.missing_field "secrets" is missing`,
-		`9:17 value.duration 15 has no unit; write "15s" or the like: from 1s to 10m is allowed`,
+		`9:17 value.duration 15 has no unit; write "15s" or the like: from 3s to 10m is allowed`,
 		`9:27 value.duration "2h" is out of range: from 10ms to 60s is allowed`,
 		`9:31 yaml.unknown_field unknown key "wokers"; did you mean "workers"?`,
 		"9:51 value.range workers must be from 1 to 1000",
