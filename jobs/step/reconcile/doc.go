@@ -1,11 +1,12 @@
 // Package reconcile is the step type that compares two datasets line by line.
 // Every line ends in exactly one outcome: matched, or a break of one category.
 //
-// Both sides are read once. What does not fit into memory goes to disk, cut by
-// the hash of the key, and is compared part by part. Inside a part the lines of
-// both sides are put in the order of that hash and walked side by side, so that
-// lines of one key meet, and the matches come out in the same order however much
-// memory there was and whatever order the lines had.
+// Both sides are read once. More than a few megabytes go to disk, cut by the hash
+// of the key, and are compared part by part: a part stays in the cache, which is
+// faster than one large table. Inside a part the lines of both sides are put in
+// the order of that hash and walked side by side, so that lines of one key meet,
+// and the matches come out in the same order however much memory there was and
+// whatever order the lines had.
 //
 // Within one key the decisions are, in this order:
 //

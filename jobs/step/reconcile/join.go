@@ -25,6 +25,10 @@ const (
 	// in the order of their hashes, that is at random, which costs a miss of the
 	// cache for each value of a large table: more than spilling it.
 	cachedTable = 8 << 20
+
+	// What the buffers of a spill should take even if there is memory for more:
+	// their memory must come from the system first, and leaves the cache.
+	mostBuffer = 8 << 20
 )
 
 // The most partitions that rows are spilled to at once.
@@ -48,7 +52,7 @@ func newJoiner(ctx context.Context, in step.Input, p *plan, memory int64) (*join
 	j := &joiner{
 		ctx: ctx, in: in, plan: p,
 		limit:  min(max(memory/tableShare, leastTable), mostTable),
-		buffer: memory / spillShare,
+		buffer: min(memory/spillShare, mostBuffer),
 	}
 	j.matcher.plan = p
 	j.out = &outcomes{plan: p, left: &j.left, right: &j.right}
