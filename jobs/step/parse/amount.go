@@ -20,6 +20,7 @@ const (
 	faultBoolean
 	faultAmount
 	faultGroups
+	faultZeroGroup
 	faultDecimals
 	faultRange
 	faultSign
@@ -188,6 +189,8 @@ func (f *amountFormat) sign(text []byte) (rest []byte, found, negative bool) {
 
 // ungroup appends the digits without their separators of thousands, which must
 // all be the same and stand before groups of three; the decimal point becomes ".".
+// Nobody groups a number that begins with 0: what looks like it, 0.123 where "."
+// groups, is most likely a number with the other decimal sign.
 func (f *amountFormat) ungroup(dst, text []byte) ([]byte, fault) {
 	whole, decimals := text, []byte(nil)
 	if i := bytes.IndexByte(text, f.decimal); i >= 0 {
@@ -214,6 +217,8 @@ func (f *amountFormat) ungroup(dst, text []byte) ([]byte, fault) {
 			return dst, faultAmount
 		case group == nil && (run == 0 || run > 3), group != nil && (run != 3 || !bytes.Equal(sep, group)):
 			return dst, faultGroups
+		case group == nil && dst[0] == '0':
+			return dst, faultZeroGroup
 		}
 		group, run, whole = sep, 0, whole[len(sep):]
 	}

@@ -187,6 +187,8 @@ func TestParse_Values(t *testing.T) {
 		{"decimals of yen that are zero", "`from`: `v`, `type`: `money`, `currency`: `JPY`", "v", "100.00", "100", ""},
 		{"yen with decimals", "`from`: `v`, `type`: `money`, `currency`: `JPY`", "v", "100.50", "", "parse.decimals"},
 		{"an amount too large for 32 bits of cents", "`from`: `v`, `type`: `money`, `currency`: `CNY`", "v", "9999999999.99", "9999999999.99", ""},
+		{"an amount with the other decimal sign", "`from`: `v`, `type`: `money`, `decimal`: `,`, `thousands`: `.`", "v", "0.123", "", "parse.amount"},
+		{"a whole number grouped behind 0", "`from`: `v`, `type`: `integer`, `thousands`: `,`", "v", `"0,123"`, "", "parse.amount"},
 		{"an amount too large for 64 bits", "`from`: `v`, `type`: `money`, `currency`: `CNY`", "v", "99999999999999999999", "", "parse.range"},
 		{"cents", "`from`: `v`, `type`: `money`, `currency`: `CNY`, `minor_units`: true", "v", "1234", "12.34", ""},
 		{"minor units of yen", "`from`: `v`, `type`: `money`, `currency`: `JPY`, `minor_units`: true", "v", "1234", "1234", ""},

@@ -143,6 +143,8 @@ func (c *column) explainAmount(wrong fault, text string) (rule, message string) 
 	switch wrong {
 	case faultGroups:
 		return "parse.amount", fmt.Sprintf("%s is not %s: separators of thousands must stand before groups of three digits", text, what)
+	case faultZeroGroup:
+		return "parse.amount", fmt.Sprintf("%s is not %s: no separator of thousands stands behind a group that begins with 0; the decimal sign is declared as %q", text, what, string(c.amount.decimal))
 	case faultDecimals:
 		return "parse.decimals", fmt.Sprintf("%s has more than %d decimals; declare a larger scale, or round", text, c.scale)
 	case faultRange:
