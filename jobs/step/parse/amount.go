@@ -16,6 +16,7 @@ const (
 	faultDamaged
 	faultMap
 	faultCurrency
+	faultNoCurrency
 	faultInteger
 	faultBoolean
 	faultAmount

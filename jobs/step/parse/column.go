@@ -19,7 +19,7 @@ type column struct {
 	required bool   // an empty value refuses the row
 	optional bool   // the header need not have it
 	code     string // currency of all amounts; "" when it is in a column or unknown
-	named    string // column that is to name the currency; "": the only one there is
+	named    string // column that names the currency; "" at first: the only one there is
 	currency int    // column that names the currency of each amount, or -1
 	amount   amountFormat
 	moment   *layout
@@ -146,7 +146,10 @@ func (c *column) readAmount(value []byte, batch *dataset.Batch) (int64, fault) {
 			code = string(v.Text(v.Len() - 1))
 		}
 		exponent, ok := dataset.Exponent(code)
-		if !ok {
+		switch {
+		case code == "":
+			return 0, faultNoCurrency
+		case !ok:
 			return 0, faultCurrency
 		}
 		if n.Scale += exponent; n.Scale > dataset.MaxScale {
@@ -239,6 +242,11 @@ func (c *column) calculate(v *dataset.Vector, batch *dataset.Batch) fault {
 	}
 	v.AppendInt(n)
 	return fine
+}
+
+// unpriced reports whether row i has an amount whose currency is empty.
+func (c *column) unpriced(v *dataset.Vector, batch *dataset.Batch, i int) bool {
+	return batch.Columns[c.currency].Null(i) && !v.Null(i)
 }
 
 func (c *column) without(v *dataset.Vector) fault {

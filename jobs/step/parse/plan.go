@@ -20,6 +20,7 @@ type plan struct {
 	schema   dataset.Schema
 	order    []int // columns read from fields: those that others look at first
 	formulas []int // columns that are calculated, each behind those it uses
+	priced   []int // amounts whose currency is in a column
 	skip     *lineMatcher
 	end      *lineMatcher
 	controls []control
@@ -192,9 +193,12 @@ func (p *plan) findCurrencies() error {
 				return fmt.Errorf("parse: column %s: currency_column: %q is no column of type currency", c.set.Name, c.named)
 			}
 		case len(all) == 1:
-			c.currency = all[0]
+			c.currency, c.named = all[0], p.columns[all[0]].set.Name
 		case len(all) > 1:
 			return fmt.Errorf("parse: column %s: there are %d columns of type currency; say which is meant with currency_column", c.set.Name, len(all))
+		}
+		if c.currency >= 0 {
+			p.priced = append(p.priced, i)
 		}
 		if c.set.Minor && c.code == "" && c.currency < 0 {
 			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency")

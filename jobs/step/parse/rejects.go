@@ -123,6 +123,8 @@ func (c *column) explain(wrong fault, value []byte) (rule, message string) {
 		return "parse.map", text + " is not in map"
 	case faultCurrency:
 		return "parse.currency", text + " is not the three letters of a currency"
+	case faultNoCurrency:
+		return "parse.currency", fmt.Sprintf("an amount needs its currency, and %s is empty", c.named)
 	case faultInteger:
 		return "parse.integer", text + " is not a whole number"
 	case faultBoolean:

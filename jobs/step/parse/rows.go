@@ -160,6 +160,11 @@ func (y *rows) typed(b *block, rec *record, first int) error {
 			return y.refuse(b, rec, one)
 		}
 	}
+	for _, i := range y.plan.priced {
+		if c := &y.plan.columns[i]; c.unpriced(&batch.Columns[i], batch, len(batch.Lines)) {
+			return y.refuse(b, rec, y.fault(c, y.head.places[i], faultNoCurrency, nil))
+		}
+	}
 	batch.Lines = append(batch.Lines, rec.line)
 	if batch.Full() {
 		return y.flush()
