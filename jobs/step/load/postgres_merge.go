@@ -39,27 +39,27 @@ func newMerger(p *postgres, stage string) *merger {
 }
 
 // written is the value of a column as it is assigned to the table. A text goes
-// into another type, such as uuid, only when asked; all other casts that an
-// assignment allows are left to it, because an explicit one cuts what is too long.
+// into an enum only when asked; all other casts that an assignment allows are
+// left to it, because an explicit one cuts what is too long.
 func (p *postgres) written(i int) string {
-	c := p.plan.columns[i]
-	if c.Kind.IsText() && !slices.Contains(natural(c.Kind), p.types[i].kind) {
+	if p.types[i].labels {
 		return fmt.Sprintf("s.c%d::%s", i, p.types[i].kind)
 	}
 	return fmt.Sprintf("s.c%d", i)
 }
 
-// equality compares by value where both types can be, else as text.
+// equality compares by value where both types can be, else as text; and texts
+// byte by byte, whatever their collation says.
 func (p *postgres) equality(i int) string {
 	c := p.plan.columns[i]
 	there := "t." + quote(c.target)
 	switch {
-	case p.types[i].kind == "character":
-		return fmt.Sprintf("%s::text IS NOT DISTINCT FROM rtrim(s.c%d, ' ')", there, i)
+	case p.types[i].loose:
+		return fmt.Sprintf(`%s::text COLLATE "C" IS NOT DISTINCT FROM s.c%d::text COLLATE "C"`, there, i)
 	case slices.Contains(natural(c.Kind), p.types[i].kind):
 		return fmt.Sprintf("%s IS NOT DISTINCT FROM s.c%d", there, i)
 	}
-	return fmt.Sprintf("%s::text IS NOT DISTINCT FROM (s.c%d::%s)::text", there, i, p.types[i].kind)
+	return fmt.Sprintf("%s::text IS NOT DISTINCT FROM s.c%d::text", there, i)
 }
 
 // allSame holds when all loaded columns but the key are equal.
