@@ -125,15 +125,22 @@ func TestBadInput_B68_DamagedArchives(t *testing.T) {
 	wantRows(t, kit, out, err, []string{"1", "1.00"})
 	broken := []byte(gz(t, "id,amount\n1,1.00\n"))
 	broken[len(broken)-6] ^= 1
-	for name, content := range map[string]string{
-		"without its trailer": whole[:len(whole)-8], "cut": whole[:len(whole)-12], "with something behind it": whole + "id,amount\n",
-		"with zeros behind it": whole + strings.Repeat("\x00", 512), "with a wrong digest": string(broken), "of a wrong name": "id,amount\n1,1.00\n", "a header alone": whole[:5],
+	const early, behind = "unpack bill.csv.gz: the archive ends early; nothing", "unpack bill.csv.gz: bytes that are no gzip follow its last member; nothing"
+	for name, test := range map[string]struct{ content, text string }{
+		"without its trailer": {whole[:len(whole)-8], early}, "cut": {whole[:len(whole)-12], early}, "cut in a later header": {whole + whole[:5], early}, "a header alone": {whole[:5], early},
+		"with something behind it": {whole + "id,amount\n", behind}, "with little behind it": {whole + "x", behind}, "with zeros behind it": {whole + strings.Repeat("\x00", 512), behind},
+		"with a wrong digest": {string(broken), "checksum"}, "of a wrong name": {"id,amount\n1,1.00\n", "its first bytes do not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refused(t, "bill.csv.gz", content, "{"+idAmount, "archive.corrupt", "bill.csv.gz")
+			refused(t, "bill.csv.gz", test.content, "{"+idAmount, "archive.corrupt", test.text)
+			if _, _, err := parse(t, "bill.csv.gz", test.content, "{"+idAmount); strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %q, want one line", err)
+			}
 		})
 	}
+	kit, out, err = parse(t, "bill.csv.gz", gz(t, "", "id,amount\n", "", "", "1,1.00\n", ""), "{"+idAmount)
+	wantRows(t, kit, out, err, []string{"1", "1.00"})
 }
 
 func TestBadInput_B69_ArchivesThatAreTooLarge(t *testing.T) {
@@ -155,7 +162,8 @@ func TestBadInput_B69_ArchivesThatAreTooLarge(t *testing.T) {
 	refused(t, "bill.csv.gz", bomb.String(), "{"+idAmount, "archive.limit", "more than 1000 bytes come out of each packed byte")
 	refused(t, "bill.csv.gz", bomb.String(), "{`limits`: {`ratio`: 100000, `unpacked`: `8MiB`},"+idAmount, "archive.limit", "more than 8388608 bytes come out of it")
 	inner := gz(t, "id,amount\n")
-	refused(t, "bill.csv.gz", gz(t, inner), "{"+idAmount, "archive.limit", "an archive inside an archive")
+	refused(t, "bill.csv.gz", gz(t, inner), "{"+idAmount, "archive.limit", "an archive inside an archive; nested archives are not read")
+	refused(t, "bill.csv.gz", gz(t, archive(t, entry{"a.csv", "id,amount\n"})), "{"+idAmount, "archive.limit", "nested archives are not read")
 	refused(t, "bill.zip", archive(t, entry{"a.csv", inner}), "{"+idAmount, "archive.limit", "an archive inside an archive")
 	var many []entry
 	for i := range 12_000 {
@@ -200,6 +208,9 @@ func TestZip_ReadsTheEntriesAskedFor(t *testing.T) {
 	kit, out, err := parse(t, "bill.zip", one, "{"+idAmount)
 	wantRows(t, kit, out, err, []string{"A", "1.00"})
 	refused(t, "bill.zip", one, "{`entry`: `*b.csv`,"+idAmount, "archive.entry", `no entry matches "*b.csv"; there are "bill/a.csv"`)
+
+	refused(t, "bill.zip", archive(t), "{"+idAmount, "archive.entry", "bill.zip: the archive holds no file")
+	refused(t, "bill.zip", archive(t, entry{"bill/", ""}), "{`entry`: `*.csv`,"+idAmount, "archive.entry", "bill.zip: the archive holds no file that is read")
 
 	three := archive(t, entry{"bill/detail_2.csv", detail("2")}, entry{gbkName, detail("3")}, entry{"bill/detail_1.csv", detail("1")}, entry{"bill/summary.csv", "count\n2\n"})
 	refused(t, "bill.zip", three, "{"+idAmount, "archive.entry", "holds 4 files; say which with entry")

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"archive/zip"
+	"bufio"
 	"compress/flate"
 	"encoding/binary"
 	"errors"
@@ -83,12 +84,51 @@ func archiveKind(magic []byte) string {
 
 func (u *unpacker) gunzip() (io.ReadCloser, error) {
 	b := &bounded{u: u, name: u.ref.Name, packed: u.packed.count}
-	z, err := gzip.NewReader(&u.packed)
+	in := bufio.NewReader(&u.packed)
+	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, b.explain(err)
 	}
-	b.r = z
+	z.Multistream(false)
+	b.r = &members{z: z, in: in}
 	return b, nil
+}
+
+// errTrailing says that a gzip file goes on behind its last member.
+var errTrailing = errors.New("bytes that are no gzip follow its last member")
+
+// members reads a gzip file member by member, to tell one that is cut from bytes
+// that do not belong to it.
+type members struct {
+	z  *gzip.Reader // of one member
+	in *bufio.Reader
+}
+
+// Close says once more why reading failed, if it did.
+func (m *members) Close() error { return m.z.Close() }
+
+// Read reads on in the next member at the end of one.
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.z.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil // the next call comes here again, with nothing
+		}
+		next, err := m.in.Peek(2)
+		switch {
+		case len(next) == 0:
+			return 0, err
+		case next[0] != 0x1f || len(next) == 2 && next[1] != 0x8b:
+			return 0, errTrailing
+		}
+		if err := m.z.Reset(m.in); err != nil {
+			return 0, err
+		}
+		m.z.Multistream(false)
+	}
 }
 
 func (u *unpacker) entries() ([]part, error) {
@@ -115,6 +155,10 @@ func (u *unpacker) entries() ([]part, error) {
 		}
 	}
 	switch {
+	case len(archive.File) == 0:
+		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s: the archive holds no file", u.ref.Name))
+	case len(names) == 0:
+		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s: the archive holds no file that is read: folders, hidden files of macOS and names that lead out of it are left out", u.ref.Name))
 	case len(files) == 0:
 		return nil, step.PermanentCode("archive.entry", fmt.Errorf("%s: no entry matches %q; there are %s", u.ref.Name, u.entry, quoted(names)))
 	case u.entry == "" && len(files) > 1:
@@ -212,6 +256,7 @@ type bounded struct {
 	packed int64 // where the archive stood when the part was opened
 	fixed  int64 // packed size of an entry; 0: what was read since
 	out    int64
+	failed bool // reading failed, so closing would say the same again
 	first  [4]byte
 }
 
@@ -232,14 +277,20 @@ func (b *bounded) Read(p []byte) (int, error) {
 	case b.out > 1<<20 && b.out/b.u.ratio > packed:
 		return 0, b.u.tooMuch(b.name, fmt.Sprintf("more than %d bytes come out of each packed byte", b.u.ratio))
 	case b.out >= 4 && b.out-int64(n) < 4 && archiveKind(b.first[:]) != "":
-		return 0, b.u.tooMuch(b.name, "it is an archive inside an archive, and only one is unpacked")
+		return 0, step.PermanentCode("archive.limit", fmt.Errorf("%s: it is an archive inside an archive; nested archives are not read: unpack it before, or ask for the inner one", b.name))
 	case err != nil && !errors.Is(err, io.EOF):
+		b.failed = true
 		return n, b.explain(err)
 	}
 	return n, err
 }
 
-func (b *bounded) Close() error { return b.r.Close() }
+func (b *bounded) Close() error {
+	if err := b.r.Close(); err != nil && !b.failed {
+		return fmt.Errorf("close %s: %w", b.name, err)
+	}
+	return nil
+}
 
 // explain tells a damaged archive, which no repetition mends, from a disk that
 // cannot be read.
@@ -251,9 +302,7 @@ func (b *bounded) explain(err error) error {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the archive ends early")
-	case errors.Is(err, gzip.ErrHeader) && b.out > 0:
-		err = errors.New("something else follows the archive")
-	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, zip.ErrChecksum),
+	case errors.Is(err, errTrailing), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, zip.ErrChecksum),
 		errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrAlgorithm), errors.As(err, &deflate):
 	default:
 		if b.fixed != 0 {
