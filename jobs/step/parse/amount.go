@@ -200,8 +200,11 @@ func (f *amountFormat) ungroup(dst, text []byte) ([]byte, fault) {
 			return dst, faultAmount
 		}
 	}
-	if len(whole)+len(decimals) == 0 || len(text) > cap(dst)-1 {
+	switch {
+	case len(whole)+len(decimals) == 0:
 		return dst, faultAmount
+	case len(text) > cap(dst)-1:
+		return dst, f.tooLong(text)
 	}
 	var group []byte
 	run := 0 // digits since the last separator
@@ -236,6 +239,16 @@ func (f *amountFormat) ungroup(dst, text []byte) ([]byte, fault) {
 		dst = append(dst, c)
 	}
 	return dst, fine
+}
+
+// tooLong says what is wrong with a text that is too long for a number.
+func (f *amountFormat) tooLong(text []byte) fault {
+	for _, c := range text {
+		if (c < '0' || c > '9') && c != f.decimal {
+			return faultAmount
+		}
+	}
+	return faultRange
 }
 
 func (f *amountFormat) groupAt(text []byte) []byte {

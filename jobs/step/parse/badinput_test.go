@@ -106,6 +106,9 @@ func TestBadInput_B67_EmptyFiles(t *testing.T) {
 			t.Errorf("%s: %v rows, error %v, want none", name, out.Values["row_count"], err)
 		}
 	}
+	refused(t, "bill.csv", "\uFEFF", "{"+idAmount, "parse.empty", "bill.csv: it has a byte order mark and nothing else;")
+	refused(t, "bill.csv", "\xFF\xFE", "{"+idAmount, "parse.empty", "bill.csv: it has a byte order mark and nothing else;")
+	refused(t, "bill.csv", "", "{"+idAmount, "parse.empty", "bill.csv: it has no bytes;")
 	kit, out, err := parse(t, "bill.csv", "id,amount\n", "{"+idAmount)
 	if err != nil || len(rowsIn(t, kit, out)) != 0 || out.Warning != "" || !strings.Contains(out.Report, "it has no rows") {
 		t.Errorf("header only: error %v, warning %q, report %s; want a notice", err, out.Warning, out.Report)
@@ -339,6 +342,18 @@ func TestControls(t *testing.T) {
 	_, out, err = parse(t, "bill.csv", "id,ccy,amount\n", control("sum(amount)", "true", "warn"))
 	if err != nil || !strings.Contains(out.Warning, "declared nothing, computed 0.00: the file does not say it; it may be cut") {
 		t.Errorf("a control without its line: warning %q, error %v", out.Warning, err)
+	}
+}
+
+func TestControls_SayWhichDecimalSignIsExpected(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[string]string{
+		"1234.56": `declared 1234.56, computed 1234.56: "1234.56" is not a number: separators of thousands must stand before groups of three digits; the decimal sign is declared as ","`,
+		"x":       `"x" is not a number with "," as decimal point`,
+		"0.123":   `no separator of thousands stands behind a group that begins with 0; the decimal sign is declared as ","`,
+	} {
+		refused(t, "bill.csv", "id;amount\n1;1.234,56\n", "{`csv`: {`separator`: `;`}, `controls`: [{`name`: `total`, `declared`: {`value`: `"+declared+"`}, `computed`: `sum(amount)`}],"+
+			"`columns`: {`amount`: {`from`: `amount`, `type`: `money`, `currency`: `EUR`, `decimal`: `,`, `thousands`: `.`}}}", "parse.control", want)
 	}
 }
 

@@ -70,6 +70,9 @@ func (f *feeder) part(ctx context.Context, p part) (err error) {
 		return err
 	}
 	if dec.empty() {
+		if dec.offset > 0 {
+			return f.nothing(p, "it has a byte order mark and nothing else")
+		}
 		return f.nothing(p, "it has no bytes")
 	}
 	var s *scanner

@@ -138,25 +138,33 @@ func (c *column) explain(wrong fault, value []byte) (rule, message string) {
 }
 
 func (c *column) explainAmount(wrong fault, text string) (rule, message string) {
-	what := "an amount"
-	if c.kind == dataset.Decimal {
-		what = "a number"
+	what := "a number"
+	if c.kind == dataset.Money {
+		what = "an amount"
 	}
 	switch wrong {
 	case faultGroups:
-		return "parse.amount", fmt.Sprintf("%s is not %s: separators of thousands must stand before groups of three digits", text, what)
+		return "parse.amount", fmt.Sprintf("%s is not %s: separators of thousands must stand before groups of three digits; the decimal sign is declared as %q", text, what, string(c.amount.decimal))
 	case faultZeroGroup:
 		return "parse.amount", fmt.Sprintf("%s is not %s: no separator of thousands stands behind a group that begins with 0; the decimal sign is declared as %q", text, what, string(c.amount.decimal))
 	case faultDecimals:
 		return "parse.decimals", fmt.Sprintf("%s has more than %d decimals; declare a larger scale, or round", text, c.scale)
 	case faultRange:
-		return "parse.range", text + " has more digits than fit"
+		return "parse.range", fmt.Sprintf("%s has more digits than fit: %d at most, decimals included%s", text, dataset.MaxScale, c.padding())
 	case faultSign:
 		return "parse.sign", text + ": the column with its sign holds neither of the declared signs"
 	case faultSigned:
 		return "parse.sign", text + " has a sign of its own that its column does not allow; if the file writes outgoing amounts with a minus, declare signed: true"
 	}
 	return "parse.amount", fmt.Sprintf("%s is not %s with %q as decimal point", text, what, string(c.amount.decimal))
+}
+
+// padding says how many of the digits that fit are decimals of the column.
+func (c *column) padding() string {
+	if c.scale == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of which the column keeps %d", c.scale)
 }
 
 // shorten cuts a text to at most n characters and makes control characters and

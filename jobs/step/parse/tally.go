@@ -381,7 +381,8 @@ func (t *tally) verdict(c *control, values []aggregate, declared *string) verdic
 func (c *control) compare(v *verdict, computed dataset.Sum) {
 	n, wrong := c.format.parse([]byte(*v.Declared))
 	if wrong != fine {
-		v.why = fmt.Sprintf("%q is not a number", *v.Declared)
+		of := column{kind: dataset.Decimal, amount: c.format}
+		_, v.why = of.explain(wrong, []byte(*v.Declared))
 		return
 	}
 	scale := max(n.Scale, c.scale)

@@ -3,6 +3,7 @@ package parse
 import (
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestAmount(t *testing.T) {
 		{plain, "9999999999.99", "9999999999.99", fine}, {plain, "92233720368547758.07", "92233720368547758.07", fine},
 		{plain, "0000000000000000000000001.5", "1.5", fine},
 		{plain, "92233720368547758.08", "", faultRange}, {plain, "1.0000000000000000001", "", faultRange},
+		{plain, strings.Repeat("1", 70), "", faultRange}, {plain, strings.Repeat("x", 70), "", faultAmount},
 		{plain, "5.", "", faultAmount}, {plain, ".", "", faultAmount}, {plain, "-", "", faultAmount}, {plain, "--1", "", faultAmount},
 		{plain, "1e5", "", faultAmount}, {plain, "0x10", "", faultAmount}, {plain, "NaN", "", faultAmount}, {plain, "1.2.3", "", faultAmount},
 		{plain, "1,234.56", "", faultAmount}, {plain, "1 2", "", faultAmount}, {plain, "１", "", faultAmount}, {plain, "(1.00)", "", faultAmount},
@@ -50,6 +52,21 @@ func TestAmount(t *testing.T) {
 		n, wrong := f.parse([]byte(test.text))
 		if wrong != test.wrong || wrong == fine && n.String() != test.want {
 			t.Errorf("%q with %+v: got %s, fault %d, want %s, fault %d", test.text, test.set, n, wrong, test.want, test.wrong)
+		}
+	}
+}
+
+func TestExplain_NamesTheLimitOfDigits(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		c    column
+		want string
+	}{
+		{column{kind: dataset.Money, scale: 4}, `"1" has more digits than fit: 18 at most, decimals included, of which the column keeps 4`},
+		{column{kind: dataset.Integer}, `"1" has more digits than fit: 18 at most, decimals included`},
+	} {
+		if rule, got := test.c.explain(faultRange, []byte("1")); rule != "parse.range" || got != test.want {
+			t.Errorf("%s scale %d: got %s %s, want %s", test.c.kind, test.c.scale, rule, got, test.want)
 		}
 	}
 }
