@@ -108,11 +108,14 @@ func (p *postgres) merge(ctx context.Context, from record) (record, error) {
 	if err := p.dropOldStages(ctx, conn, prefix); err != nil {
 		return from, classify(err)
 	}
-	stage := fmt.Sprintf("%s%d", prefix, p.in.Task.Fence)
+	stage, err := p.stageName(ctx, conn, prefix)
+	if err != nil {
+		return from, classify(err)
+	}
 	if _, err := conn.ExecContext(ctx, p.createStage(stage)); err != nil {
 		return from, classify(fmt.Errorf("make the staging table %s: %w", stage, err))
 	}
-	defer func() { _ = dropTable(context.WithoutCancel(ctx), conn, stage) }() // The next attempt drops what is left.
+	defer func() { _ = dropTable(context.WithoutCancel(ctx), conn, stage, "1s") }() // The next attempt drops what is left.
 	if err := p.copyRows(ctx, conn, stage); err != nil {
 		return from, classify(fmt.Errorf("stage the rows: %w", err))
 	}

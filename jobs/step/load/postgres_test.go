@@ -1,6 +1,8 @@
 package load_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"madeira/engine/store/storetest"
@@ -93,5 +95,46 @@ func TestLoad_RefusesAPostgresColumnThatCutsOtherKinds(t *testing.T) {
 			t.Errorf("%s as text: %s, want 3 inserted", name, counts(got))
 		}
 		kit.Exec(db, `DROP TABLE bill`)
+	}
+}
+
+func TestLoad_StagingTablesOfTasksThatWereGivenUpAreDroppedAfterADay(t *testing.T) {
+	t.Parallel()
+	kit, db := onPostgres(t)
+	stage := func(task string, age int) string {
+		t.Helper()
+		at := kit.Table(db, fmt.Sprintf("SELECT extract(epoch FROM now())::bigint - %d", age))[0][0]
+		name := "madeira_stage_" + task + "_3_" + at
+		kit.Exec(db, "CREATE UNLOGGED TABLE "+name+" (n bigint)")
+		return name
+	}
+	stale, young, atWork := stage("0123456789abcdef", 90_000), stage("1123456789abcdef", 80_000), stage("2123456789abcdef", 90_000)
+	kit.Exec(db, "CREATE TABLE madeira_stage_notes_1_5 (n bigint)")
+	tx, err := db.Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // It only holds a lock.
+	if _, err := tx.ExecContext(t.Context(), "INSERT INTO "+atWork+" VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	d := kit.Dataset(noteSchema(), []any{"a", "x"})
+	run(t, kit.Attempt(settings(t, d, ""), task(1, 1)))
+	left := func() []string {
+		var names []string
+		for _, row := range kit.Table(db, `SELECT relname FROM pg_class WHERE relname LIKE 'madeira_stage%' ORDER BY relname`) {
+			names = append(names, row[0])
+		}
+		return names
+	}
+	if got, want := left(), []string{young, atWork, "madeira_stage_notes_1_5"}; !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v and not %s", got, want, stale)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, kit.Attempt(settings(t, d, ""), task(2, 1)))
+	if got, want := left(), []string{young, "madeira_stage_notes_1_5"}; !slices.Equal(got, want) {
+		t.Errorf("when nobody is at work on it, left are %v, want %v", got, want)
 	}
 }
