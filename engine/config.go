@@ -37,7 +37,7 @@ type Config struct {
 	Memory   int64         // bytes an attempt may hold; 0: 64 MiB
 
 	Logger   *slog.Logger        // nil: nothing is logged
-	Observer Observer            // nil: nobody looks
+	Observer Observer            // nil: nobody looks, and failed attempts are logged
 	Mask     func(string) string // hides secrets in text that is kept; nil: text is kept as it is
 }
 

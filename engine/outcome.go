@@ -27,6 +27,10 @@ type ending struct {
 // attempt is spent, so there is no number to grow it with.
 const infrastructureDelay = 10 * time.Second
 
+// deliveryRetry is how a message is tried again: for about two hours, because a
+// receiver that is down for a deployment or over lunch should still hear of it.
+var deliveryRetry = task.Retry{MaxAttempts: 12, Delay: 10 * time.Second, Factor: 2, MaxDelay: 30 * time.Minute}
+
 // outcomeOf decides what the end of an attempt becomes. Random is in [0, 1);
 // mask hides secrets in text. It reports false when the result must be dropped,
 // because the task is not ours any more.
@@ -80,6 +84,9 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 	}
 	o.Failure = failureOf(class, end)
 	failed := c.Attempt - c.Crashes // what died with its worker has a limit of its own
+	if c.Type == task.TypeDeliver && c.Retry == (task.Retry{}) {
+		c.Retry = deliveryRetry
+	}
 	switch {
 	case class == task.InfrastructureFailure:
 		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonInfrastructure, true

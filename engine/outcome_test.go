@@ -265,3 +265,30 @@ func TestNamed_CallsADatasetByTheOutputThatRefersToIt(t *testing.T) {
 		t.Errorf("names %q, %q, %q, want rejects.csv, dataset, rows", got[0].Name, got[1].Name, got[2].Name)
 	}
 }
+
+// A receiver drops what comes twice under one id, so a delivery has the key of
+// its message and not that of its run.
+func TestTaskOf_GivesADeliveryTheKeyOfItsMessage(t *testing.T) {
+	t.Parallel()
+	run := task.Run{ID: "r", Job: "j", Key: "j/2026-10", Version: 2}
+	delivery := task.Claimed{Hold: task.Hold{TaskID: 9}, RunID: "r", Type: task.TypeDeliver, Key: `["j","j/2026-10",2,"tell"]`}
+	if got := taskOf(delivery, run).Key; got != delivery.Key {
+		t.Errorf("key of a delivery = %q, want %q", got, delivery.Key)
+	}
+	if got := taskOf(task.Claimed{RunID: "r", Step: "recon"}, run).Key; got != run.Key {
+		t.Errorf("key of a step = %q, want %q", got, run.Key)
+	}
+}
+
+func TestOutcomeOf_TriesAMessageForAboutTwoHours(t *testing.T) {
+	t.Parallel()
+	c := task.Claimed{Type: task.TypeDeliver, Attempt: 11}
+	got, _ := outcomeOf(c, ending{Err: errors.New("connection refused")}, 0.5, unmasked)
+	if got.To != task.Pending || got.Delay != 15*time.Minute {
+		t.Errorf("the eleventh failure: %s with a delay of %s, want pending and 15m", got.To, got.Delay)
+	}
+	c.Attempt = 12
+	if got, _ := outcomeOf(c, ending{Err: errors.New("connection refused")}, 0.5, unmasked); got.To != task.Error {
+		t.Errorf("the twelfth failure: %s, want error", got.To)
+	}
+}

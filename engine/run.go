@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,10 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 	}
 	if o.Failure != nil {
 		level := slog.LevelWarn
-		if o.To == task.Error {
+		switch {
+		case e.cfg.Observer != blind{}:
+			level = slog.LevelDebug // told, and by that shown
+		case o.To == task.Error:
 			level = slog.LevelError
 		}
 		log.Log(ctx, level, "attempt failed", "class", o.Failure.Class, "error", o.Failure.Message, "then", o.To, "delay", o.Delay)
@@ -192,11 +196,7 @@ func resolved(c task.Claimed, scope task.Scope) ([]byte, error) {
 }
 
 func taskOf(c task.Claimed, run task.Run) step.Task {
-	t := step.Task{ID: c.TaskID, Run: c.RunID, Job: run.Job, Key: run.Key, Version: run.Version, Step: c.Step, Element: c.Element, Attempt: c.Attempt, Fence: c.Fence}
-	if c.RunID == "" {
-		t.Key = c.Key
-	}
-	return t
+	return step.Task{ID: c.TaskID, Run: c.RunID, Job: run.Job, Key: cmp.Or(c.Key, run.Key), Version: run.Version, Step: c.Step, Element: c.Element, Attempt: c.Attempt, Fence: c.Fence}
 }
 
 // logger adds what names an attempt in a log.

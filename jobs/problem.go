@@ -18,7 +18,7 @@ type Problem struct {
 	Message    string `json:"message"`    // what is wrong and what to do
 	Path       string `json:"path"`       // such as "steps[2].with.url"; "" for the file itself
 	Suggestion string `json:"suggestion"` // what was probably meant, or ""
-	Value      string `json:"value"`      // what stands there, shortened; "" where it may be secret
+	Value      string `json:"-"`          // what stands there, shortened; "" where it may be secret
 }
 
 // String returns the problem as one line: file:line:column code message.

@@ -30,9 +30,10 @@ type granted struct {
 	grant engine.Grant
 }
 
-// allow refuses a connection that the job does not declare.
+// allow refuses a connection that the job does not declare. The state database
+// needs no mention.
 func (g granted) allow(name string) error {
-	if slices.Contains(g.grant.Run.Connections, name) {
+	if name == stateName || slices.Contains(g.grant.Run.Connections, name) {
 		return nil
 	}
 	return step.Permanent(fmt.Errorf("job %q may not use connection %q: its connections are %q", g.grant.Run.Job, name, g.grant.Run.Connections))

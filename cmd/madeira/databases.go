@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -117,6 +118,9 @@ func openSQLite(name string, set databaseSettings, root string) (*step.Database,
 	path := set.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(root, path)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("the file has to be there already: %w", err)
 	}
 	dsn := func(more string) string {
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" + more

@@ -76,9 +76,14 @@ func usage(format string, args ...any) error {
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
+	out := &checkedWriter{Writer: p.stdout}
+	p.stdout = out
 	root := p.command() //nolint:contextcheck // Commands get the context when they are executed.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the output: %w", out.err)
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -100,6 +105,21 @@ func (p *program) run(ctx context.Context, args []string) int {
 		fmt.Fprintln(p.stderr, text)
 	}
 	return exit.code
+}
+
+// A checkedWriter remembers that something could not be written, so that a full
+// disk behind the output is not taken for success.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func (p *program) command() *cobra.Command {

@@ -35,8 +35,8 @@ type process struct {
 
 // openProcess opens the state database and the artifact store that hold for a
 // folder. The embedded database is brought up to date; any other has to be at
-// this build's version. Messages to channels of type log go to messages.
-func (p *program) openProcess(ctx context.Context, cfg *config, messages io.Writer) (_ *process, err error) {
+// this build's version. Messages to channels of type log are written to messages.
+func openProcess(ctx context.Context, cfg *config, messages io.Writer, log slog.Handler) (_ *process, err error) {
 	r := &process{config: cfg, pool: &databasePool{config: cfg, open: map[string]*step.Database{}}}
 	defer func() {
 		if err != nil {
@@ -47,12 +47,26 @@ func (p *program) openProcess(ctx context.Context, cfg *config, messages io.Writ
 		return nil, err
 	}
 	r.mask = telemetry.NewMask(cfg.secretValues(ctx)...)
-	r.log = slog.New(telemetry.NewHandler(slog.NewJSONHandler(p.stderr, nil), r.mask))
+	r.log = slog.New(telemetry.NewHandler(log, r.mask))
 	if r.db, err = openState(ctx, cfg); err != nil {
 		return nil, err
 	}
-	r.artifacts, err = artifact.Open(filepath.Join(cfg.root, stateFolder, "artifacts"))
+	r.artifacts, err = artifact.Open(artifactFolder(cfg))
 	return r, err
+}
+
+// artifactFolder is where files and datasets are kept: beside madeira.yaml.
+func artifactFolder(cfg *config) string {
+	return filepath.Join(cfg.root, stateFolder, "artifacts")
+}
+
+// artifactPath returns where the file of a digest lies, or "" for no digest.
+func artifactPath(cfg *config, digest string) string {
+	name, err := artifact.Path(digest)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(artifactFolder(cfg), name)
 }
 
 func openState(ctx context.Context, cfg *config) (*store.DB, error) {

@@ -74,6 +74,16 @@ func outcomeLine(c task.Claimed, o task.Outcome) string {
 	return line
 }
 
+// Write writes lines of others, such as messages and warnings, above the bars.
+func (v *progressView) Write(text []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.bars != nil {
+		return v.bars.Write(text)
+	}
+	return v.out.Write(text)
+}
+
 // line writes above the bars. The caller holds mu.
 func (v *progressView) line(text string) {
 	out := v.out
@@ -150,15 +160,17 @@ func (v *progressView) bar(r engine.Running) *mpb.Bar {
 	return bar
 }
 
-// close takes the bars away.
+// close takes the bars away; what is written afterwards are plain lines. It may
+// be called twice.
 func (v *progressView) close() {
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	for id, bar := range v.open {
 		bar.Abort(true)
 		delete(v.open, id)
 	}
-	v.mu.Unlock()
 	if v.bars != nil {
 		v.bars.Wait()
+		v.bars = nil
 	}
 }

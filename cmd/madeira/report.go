@@ -10,6 +10,7 @@ import (
 
 	"madeira/engine/store"
 	"madeira/engine/task"
+	"madeira/jobs/step"
 )
 
 // A runView is a run as people and programs see it.
@@ -29,8 +30,44 @@ type stepView struct {
 	Attempts   int             `json:"attempts"`
 	DurationMS int64           `json:"duration_ms"`
 	Outputs    json.RawMessage `json:"outputs"`
+	Error      *task.Failure   `json:"error,omitempty"` // of the last attempt, when the step failed
 
 	task task.Task
+}
+
+// A messageView is a message of a run.
+type messageView struct {
+	Channel string        `json:"channel"`
+	Status  string        `json:"status"`
+	Error   *task.Failure `json:"error,omitempty"`
+}
+
+// messageViews returns the messages of a run and how far their delivery is.
+func messageViews(tasks []task.Task) []messageView {
+	views := []messageView{}
+	for _, t := range tasks {
+		if t.Type == task.TypeDeliver {
+			views = append(views, messageView{Channel: channelOf(t), Status: string(t.State), Error: failureOf(t)})
+		}
+	}
+	return views
+}
+
+// channelOf returns the channel of a delivery, which its key names last but one.
+func channelOf(t task.Task) string {
+	var key []any
+	if json.Unmarshal([]byte(t.Key), &key) == nil && len(key) >= 2 {
+		return fmt.Sprint(key[len(key)-2])
+	}
+	return t.Key
+}
+
+// failureOf returns why a task is not a success, where the last attempt failed.
+func failureOf(t task.Task) *task.Failure {
+	if t.State == task.Success {
+		return nil
+	}
+	return t.Failure
 }
 
 // newRunView returns what is shown of a run. A repeated run shows the version it
@@ -50,7 +87,7 @@ func stepViews(tasks []task.Task) []stepView {
 		if t.Step == "" || t.Type == task.TypeCompare {
 			continue
 		}
-		v := stepView{ID: t.Step, Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, task: t}
+		v := stepView{ID: t.Step, Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, Error: failureOf(t), task: t}
 		if t.Warning != "" && t.State == task.Success {
 			v.Status = "warning"
 		}
@@ -64,7 +101,7 @@ func stepViews(tasks []task.Task) []stepView {
 
 // report prints how a run that is over has ended, and returns the error that
 // stands for its exit code.
-func (p *program) report(ctx context.Context, db *store.DB, runID string) error {
+func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID string) error {
 	run, err := db.Run(ctx, runID)
 	if err != nil {
 		return err
@@ -79,10 +116,10 @@ func (p *program) report(ctx context.Context, db *store.DB, runID string) error 
 	}
 	view, steps := newRunView(run, repeated), stepViews(tasks)
 	if p.output == "json" {
-		err = p.json(map[string]any{"run": view, "steps": steps})
+		err = p.json(map[string]any{"run": view, "steps": steps, "messages": messageViews(tasks)})
 	} else {
 		writeReport(p.stdout, run, repeated, steps)
-		p.hints(run, tasks)
+		p.hints(cfg, run, tasks)
 	}
 	if err == nil && (run.Status == task.RunError || run.Status == task.RunCancelled) {
 		err = &exitError{code: exitFailed}
@@ -100,15 +137,47 @@ func repeatedBy(ctx context.Context, db *store.DB, run task.Run) (task.Run, erro
 }
 
 // hints writes to stderr what is no part of the result.
-func (p *program) hints(run task.Run, tasks []task.Task) {
+func (p *program) hints(cfg *config, run task.Run, tasks []task.Task) {
 	for _, t := range tasks {
-		if t.Type == task.TypeDeliver && t.State != task.Success {
-			fmt.Fprintf(p.stderr, "message %s was not delivered: %s\n", t.Key, why(t))
+		switch {
+		case t.Type == task.TypeDeliver && t.State == task.Pending:
+			fmt.Fprintf(p.stderr, "the message to %s is not delivered yet: %s; madeira serve goes on with it\n", channelOf(t), why(t))
+		case t.Type == task.TypeDeliver && t.State != task.Success:
+			fmt.Fprintf(p.stderr, "the message to %s was not delivered: %s\n", channelOf(t), why(t))
+		}
+		if path := rejectsPath(cfg, t); path != "" {
+			fmt.Fprintf(p.stderr, "%s: the refused lines are in %s\n", t.Step, path)
 		}
 	}
 	if run.Status != task.RunRepeated {
-		fmt.Fprintf(p.stderr, "run %s; see madeira runs show %s\n", run.ID, run.ID[:13])
+		fmt.Fprintf(p.stderr, "run %s; see madeira runs show %s%s\n", run.ID, run.ID[:13], p.elsewhere(cfg))
 	}
+}
+
+// rejectsPath returns where the refused lines of a step lie, or "" when it has
+// refused none.
+func rejectsPath(cfg *config, t task.Task) string {
+	var outputs struct {
+		Count   int64     `json:"reject_count"`
+		Rejects step.File `json:"rejects"`
+	}
+	if json.Unmarshal(t.Outputs, &outputs) != nil || outputs.Count == 0 || outputs.Rejects.Digest == "" {
+		return ""
+	}
+	return displayPath(artifactPath(cfg, outputs.Rejects.Digest))
+}
+
+// elsewhere returns the flag that makes a command look into the same database
+// from the working folder, or "" when it does so without.
+func (p *program) elsewhere(cfg *config) string {
+	if here, _, err := findRoot("."); err == nil && here == cfg.root || p.database != "" {
+		return ""
+	}
+	path, sqlite := strings.CutPrefix(cfg.database, "sqlite://")
+	if !sqlite {
+		return ""
+	}
+	return " --database sqlite://" + displayPath(path)
 }
 
 // writeReport prints the reports of all steps. It holds neither times nor ids of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,9 @@ Exits with 0 for success and warnings, 1 when the run failed, 2 when the job or 
 call is wrong, and 130 when it was interrupted: the same call takes the run up again.`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("again") && strings.TrimSpace(o.again) == "" {
+				return usage("--again needs a reason, which is kept with the run")
+			}
 			return p.runJob(c.Context(), args[0], o)
 		},
 	}
@@ -61,14 +65,20 @@ func (p *program) runJob(ctx context.Context, path string, o runOptions) error {
 	if len(problems) > 0 {
 		return &problemsError{problems}
 	}
-	r, err := p.openProcess(ctx, cfg, p.stderr)
+	if err := cfg.checkSecrets(ctx, checked[0]); err != nil {
+		return usage("%w", err)
+	}
+	view := newProgressView(p.stderr, isTerminal(p.stderr))
+	r, err := openProcess(ctx, cfg, view, slog.NewTextHandler(view, nil))
 	if err != nil {
+		view.close()
 		return err
 	}
-	return errors.Join(p.runChecked(ctx, r, checked[0], o), r.close())
+	return errors.Join(p.runChecked(ctx, r, view, checked[0], o), r.close())
 }
 
-func (p *program) runChecked(ctx context.Context, r *process, job *jobs.Job, o runOptions) error {
+func (p *program) runChecked(ctx context.Context, r *process, view *progressView, job *jobs.Job, o runOptions) error {
+	defer view.close()
 	request := scheduler.Request{Trigger: scheduler.TriggerManual, PeriodLabel: o.period, Key: o.key, Again: o.again}
 	var err error
 	if request.Inputs, err = readInputs(ctx, r, job, o.inputs); err != nil {
@@ -83,17 +93,16 @@ func (p *program) runChecked(ctx context.Context, r *process, job *jobs.Job, o r
 		return err
 	}
 	if created.Existing {
-		fmt.Fprintf(p.stderr, "%s is already being worked at by run %s; taking it up\n", keyName(created.Run), created.Run.ID)
+		fmt.Fprintf(p.stderr, "%s is open as run %s; taking it up\n", keyName(created.Run), created.Run.ID)
 	}
-	if err := p.work(ctx, r, created.Run.ID); err != nil {
+	if err := work(ctx, r, view, created.Run.ID); err != nil {
 		return err
 	}
-	return p.report(ctx, r.db, created.Run.ID)
+	return p.report(ctx, r.db, r.config, created.Run.ID)
 }
 
 // work runs an engine for one run until it is over, and shows how far it is.
-func (p *program) work(ctx context.Context, r *process, runID string) error {
-	view := newProgressView(p.stderr, isTerminal(p.stderr))
+func work(ctx context.Context, r *process, view *progressView, runID string) error {
 	worker, err := r.engine(ctx, runID, view)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -40,14 +41,14 @@ func (p *program) runsCommand() *cobra.Command {
 			}
 			f.Status = append(f.Status, task.RunStatus(s))
 		}
-		return p.withState(c.Context(), func(db *store.DB) error { return p.listRuns(c.Context(), db, f) })
+		return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listRuns(c.Context(), db, f) })
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run with its steps, their moves and what they left; RUN is the start of its id",
 		Args:  arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withState(c.Context(), func(db *store.DB) error { return p.showRun(c.Context(), db, args[0]) })
+			return p.withState(c.Context(), func(db *store.DB, cfg *config) error { return p.showRun(c.Context(), db, cfg, args[0]) })
 		},
 	})
 	return c
@@ -59,16 +60,21 @@ var runStatuses = []task.RunStatus{
 }
 
 // withState opens the state database that holds for the working folder.
-func (p *program) withState(ctx context.Context, fn func(*store.DB) error) error {
+func (p *program) withState(ctx context.Context, fn func(*store.DB, *config) error) error {
 	cfg, err := loadConfig(ctx, ".", p.database, p.environ)
 	if err != nil {
 		return err
+	}
+	if path, sqlite := strings.CutPrefix(cfg.database, "sqlite://"); sqlite {
+		if _, err := os.Stat(path); err != nil {
+			return usage("there is no state database at %s: no job has run in this folder; say where with --database", displayPath(path))
+		}
 	}
 	db, err := openState(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(db), db.Close())
+	return errors.Join(fn(db, cfg), db.Close())
 }
 
 func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter) error {
@@ -140,7 +146,7 @@ func took(r task.Run) string {
 	return r.FinishedAt.Sub(r.StartedAt).Round(time.Millisecond).String()
 }
 
-func (p *program) showRun(ctx context.Context, db *store.DB, prefix string) error {
+func (p *program) showRun(ctx context.Context, db *store.DB, cfg *config, prefix string) error {
 	run, err := db.FindRun(ctx, prefix)
 	var several *store.AmbiguousError
 	switch {
@@ -152,7 +158,7 @@ func (p *program) showRun(ctx context.Context, db *store.DB, prefix string) erro
 		return err
 	}
 	if p.output == "json" {
-		if err := p.report(ctx, db, run.ID); err != nil && !isFailedRun(err) {
+		if err := p.report(ctx, db, cfg, run.ID); err != nil && !isFailedRun(err) {
 			return err
 		}
 		return nil

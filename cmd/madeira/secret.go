@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"madeira/jobs"
 )
 
 // secretTimeout bounds a command that prints a secret: a vault that asks for a
@@ -126,6 +128,37 @@ func nonEmpty(text []byte, where string) (string, error) {
 		return "", fmt.Errorf("the secret from %s: %w", where, errors.New("it is empty"))
 	}
 	return secret, nil
+}
+
+// checkSecrets resolves the secrets of what a job uses, so that one that is
+// missing is said before anything runs rather than at the end of the month.
+func (c *config) checkSecrets(ctx context.Context, job *jobs.Job) error {
+	var errs []error
+	for _, name := range job.Connections {
+		if raw, ok := c.connections[name]; ok && name != stateName {
+			_, err := c.secrets.resolve(ctx, raw)
+			errs = append(errs, about("connection", name, err))
+		}
+	}
+	for _, s := range job.Steps {
+		var with struct {
+			Channel string `json:"channel"`
+		}
+		if json.Unmarshal(s.With, &with) == nil && with.Channel != "" {
+			if raw, ok := c.channels[with.Channel]; ok {
+				_, err := c.secrets.resolve(ctx, raw)
+				errs = append(errs, about("channel", with.Channel, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func about(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", what, name, err)
 }
 
 // secretValues returns the secrets that the configuration refers to and that can

@@ -49,7 +49,12 @@ func (p *program) serve(ctx context.Context, dir string) error {
 	for _, problem := range problems {
 		fmt.Fprintln(p.stderr, problem)
 	}
-	r, err := p.openProcess(ctx, cfg, p.stderr)
+	for _, job := range checked {
+		if err := cfg.checkSecrets(ctx, job); err != nil {
+			fmt.Fprintf(p.stderr, "%s: %v\n", job.Path, err)
+		}
+	}
+	r, err := openProcess(ctx, cfg, p.stderr, slog.NewJSONHandler(p.stderr, nil))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 )
 
@@ -155,6 +156,13 @@ func keptName(digest string) (string, error) {
 	}
 	hex := digest[len("sha256:"):]
 	return path.Join(keptDir, hex[:2], hex), nil
+}
+
+// Path returns where a folder keeps the file of a digest, for people who want to
+// open it: relative to the folder.
+func Path(digest string) (string, error) {
+	name, err := keptName(digest)
+	return filepath.FromSlash(name), err
 }
 
 // syncDir makes the names in a folder durable.

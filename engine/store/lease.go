@@ -53,7 +53,7 @@ func crash(e expired) ended {
 	o := task.Outcome{Hold: e.Hold, To: task.Pending, Reason: task.ReasonLeaseLost}
 	if e.crashes+1 >= maxCrashes {
 		o.To, o.Reason = task.Error, task.ReasonPoison
-		o.Failure = &task.Failure{Class: task.PoisonFailure, Message: fmt.Sprintf("%d workers ended while they worked on this task", e.crashes+1)}
+		o.Failure = &task.Failure{Class: task.PoisonFailure, Message: fmt.Sprintf("%d workers ended while they worked on this task; see why (memory, crashes), then ask for the run again", e.crashes+1)}
 	}
 	out := prepare(o)
 	out.crashed = true

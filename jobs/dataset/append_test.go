@@ -98,7 +98,7 @@ func TestSpilledRowsAppendToWhatABatchHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer spill.Close()
+		defer func() { _ = spill.Close() }()
 		for range 100 { // several chunks of the least memory
 			for i := range from.Lines {
 				if err := spill.Add(1, from, i); err != nil {
