@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"syscall"
 
@@ -84,6 +85,9 @@ type source struct {
 
 func (r runner) open(ctx context.Context, remotes step.Remotes, set settings) (*source, error) {
 	if set.URL != "" {
+		if u, err := url.Parse(set.URL); err == nil && u.User != nil {
+			return nil, step.PermanentCode("secret.inline", fmt.Errorf("the address of %s has a user in it; put user and password into a connection of type http and name it in from", u.Host))
+		}
 		return r.limits.openHTTP(ctx, httpSettings{URL: set.URL}, "")
 	}
 	remote, err := remotes.Remote(ctx, set.From)

@@ -350,3 +350,15 @@ func TestBadInput_B56_OtherSchemesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestBadInput_B24_AnAddressWithAPasswordIsRefusedAndNotShown(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://user:hunter2@127.0.0.1:1/a.csv", "http://hunter2@127.0.0.1:1/a.csv", "http://user:hunter2@127.0.0.1:x/a.csv"} {
+		kit := steptest.New(t)
+		_, err := kit.Run(Type(), `{"url": "`+address+`"}`)
+		if !permanent(err) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want a permanent error without the password", address, err)
+		}
+		nothingKept(t, kit)
+	}
+}

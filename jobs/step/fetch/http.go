@@ -80,7 +80,11 @@ func (l limits) openHTTP(ctx context.Context, conn httpSettings, below string) (
 func join(base, below string) (*url.URL, error) {
 	address, err := url.Parse(base)
 	if err != nil {
-		return nil, fmt.Errorf("address of the connection: %w", err)
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // without the address, which may hold a password
+		}
+		return nil, fmt.Errorf("read the address: %w", err)
 	}
 	if (address.Scheme != "http" && address.Scheme != "https") || address.Host == "" {
 		return nil, fmt.Errorf("address %q: only http and https are fetched", address.Redacted())
