@@ -203,6 +203,9 @@ func (p *plan) findCurrencies() error {
 		if c.set.Minor && c.code == "" && c.currency < 0 {
 			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency")
 		}
+		if c.set.Minor && c.currency >= 0 && p.columns[c.currency].set.Value != "" {
+			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency that is read from the file, and " + c.named + " is calculated")
+		}
 		if c.set.Minor && c.set.Plus.given() && c.currency >= 0 {
 			return errors.New("parse: column " + c.set.Name + ": minor_units of plus and minus needs one currency for all rows")
 		}
