@@ -1,8 +1,10 @@
 package parse
 
 import (
+	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -262,4 +264,26 @@ func TestColumn_Clean(t *testing.T) {
 			t.Errorf("clean %v of %q = %q, want %q", test.rules, test.text, got, test.want)
 		}
 	}
+}
+
+func TestParse_RefusesAnAmountWithoutItsCurrency(t *testing.T) {
+	t.Parallel()
+	const content = "id,ccy,amount,minor\n1,,,\n2,EUR,2.00,200\n3,,3.00,\n4,-,4.00,\n5,,,500\n6,JPY,,600\n7, ,0.00,\n"
+	const ids = "{`rejects`: {`max`: 9}, `columns`: {`id`: {`from`: `id`, `type`: `integer`}, `amount`: {`from`: `amount`, `type`: `money`, %s `required`: false},"
+	const rest = "`minor`: {`from`: `minor`, `type`: `money`, %s `minor_units`: true, `required`: false}, `ccy`: {`from`: `ccy`, `type`: `currency`, `empty`: [`-`]}}}"
+	for _, named := range []string{"", "`currency_column`: `ccy`,"} {
+		kit, out, err := parse(t, "bill.csv", content, fmt.Sprintf(ids+rest, named, named))
+		wantRows(t, kit, out, err, []string{"1", "", "", ""}, []string{"2", "2.00", "2.00", "EUR"}, []string{"6", "", "600.00", "JPY"})
+		var got []string
+		for _, row := range rejectsIn(t, kit, out) {
+			got = append(got, strings.Join([]string{row[1], row[4], row[5], row[6], row[7]}, " "))
+		}
+		const why = " parse.currency an amount needs its currency, and ccy is empty"
+		if want := []string{"4 3 amount" + why, "5 3 amount" + why, "6 4 minor" + why, "8 3 amount" + why}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s rejects = %q, want %q", named, got, want)
+		}
+	}
+	const priced = "{`rejects`: {`max`: 9}, `columns`: {`n`: {`from`: `n`, `type`: `decimal`, `scale`: 2}, `ccy`: {`from`: `ccy`, `type`: `currency`}, `amount`: {`type`: `money`, `value`: `n + n`}}}"
+	kit, out, err := parse(t, "bill.csv", "n,ccy\n1,\n2,EUR\n", priced)
+	wantRows(t, kit, out, err, []string{"2.00", "EUR", "4.00"})
 }
