@@ -168,6 +168,9 @@ func (a *attempt) judge(out step.Output, n int64) (step.Output, error) {
 		return out, nil
 	}
 	text := fmt.Sprintf("%d lines have the key of a line with other content", n)
+	if n == 1 {
+		text = "1 line has the key of a line with other content"
+	}
 	if limited {
 		text += fmt.Sprintf("; the job allows %d", most)
 	}

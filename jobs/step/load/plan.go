@@ -57,7 +57,7 @@ func newPlan(set settings) (plan, error) {
 		c, err := set.Rows.Schema.Column(source)
 		if err != nil {
 			if target == set.Key {
-				return plan{}, keyMissing(fmt.Errorf("the rows have no column %q for the key %q; there are %q", source, set.Key, set.Rows.Schema.Names()))
+				return plan{}, keyMissing(fmt.Errorf("the rows have no column %q for the key %q; there are %s", source, set.Key, strings.Join(set.Rows.Schema.Names(), ", ")))
 			}
 			return plan{}, wrongColumns("column %q: the rows have %w", target, err)
 		}
@@ -68,7 +68,7 @@ func newPlan(set settings) (plan, error) {
 	})
 	p.key = slices.IndexFunc(p.columns, func(c column) bool { return c.target == set.Key })
 	if p.key < 0 {
-		return plan{}, keyMissing(fmt.Errorf("no column is loaded into the key %q; there are %q", set.Key, p.targets()))
+		return plan{}, keyMissing(fmt.Errorf("no column is loaded into the key %q; there are %s", set.Key, strings.Join(p.targets(), ", ")))
 	}
 	p.findCurrencies(set.Rows.Schema)
 	p.findSources()
