@@ -26,6 +26,9 @@ func openFolder(remote step.Remote, set settings) (*source, error) {
 	}
 	root, err := os.OpenRoot(conn.Path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no folder %s (connection %s)", conn.Path, remote.Name)
+		}
 		return nil, fmt.Errorf("open connection %q: %w", remote.Name, err)
 	}
 	defer root.Close()
@@ -35,7 +38,7 @@ func openFolder(remote step.Remote, set settings) (*source, error) {
 	}
 	f, before, err := openRegular(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("open %s of connection %q: %w", name, remote.Name, err)
+		return nil, notOpened(err, name, conn.Path, remote.Name)
 	}
 	return &source{
 		ReadCloser: f,
@@ -64,6 +67,19 @@ func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return f, info, nil
+}
+
+// notOpened says what is wrong with a file in the words of its owner, not of the
+// system call that found out.
+func notOpened(err error, name, folder, connection string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no %s in %s (connection %s)", name, folder, connection)
+	}
+	var wrapped *fs.PathError
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fmt.Errorf("open %s in %s (connection %s): %w", name, folder, connection, err)
 }
 
 // settled returns an error when the file changed while it was read: whoever

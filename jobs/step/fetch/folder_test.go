@@ -145,3 +145,26 @@ func TestFault_F54_AFileThatGrowsIsTriedAgain(t *testing.T) {
 		t.Errorf("at rest: %v, want the file", err)
 	}
 }
+
+func TestFetch_SaysWhatIsMissingInAFolder(t *testing.T) {
+	t.Parallel()
+	kit, dir := share(t, "bill.csv")
+	if err := os.Symlink("loop.csv", filepath.Join(dir, "loop.csv")); err != nil {
+		t.Fatal(err)
+	}
+	says := func(path, want string) {
+		t.Helper()
+		_, err := kit.Run(Type(), `{"from": "share", "path": "`+path+`"}`)
+		if err == nil || permanent(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "statat") || strings.Contains(err.Error(), "openat") {
+			t.Errorf("%s: got %v, want one that is tried again and says %q", path, err, want)
+		}
+	}
+	says("bank.csv", "there is no bank.csv in "+dir+" (connection share)")
+	says("2026/bank.csv", "there is no 2026/bank.csv in "+dir+" (connection share)")
+	says("loop.csv", "open loop.csv in "+dir+" (connection share): ")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	says("bill.csv", "there is no folder "+dir+" (connection share)")
+	says("*.csv", "there is no folder "+dir+" (connection share)")
+}
