@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -104,10 +105,16 @@ func integer(column dataset.Column, text []byte, zone *time.Location) (int64, er
 	switch column.Kind {
 	case dataset.Money, dataset.Decimal:
 		f, err := dataset.ParseFixed(text)
+		if errors.Is(err, dataset.ErrRange) {
+			return 0, tooLong(column, err)
+		}
 		if err != nil {
 			return 0, err
 		}
 		n, err := f.Rescale(column.Scale)
+		if errors.Is(err, dataset.ErrRange) {
+			return 0, tooLong(column, fmt.Errorf("%s at %d decimals: %w", text, column.Scale, err))
+		}
 		if err != nil {
 			return 0, fmt.Errorf("%s at %d decimals: %w; declare a scale", text, column.Scale, err)
 		}
@@ -130,6 +137,12 @@ func integer(column dataset.Column, text []byte, zone *time.Location) (int64, er
 		return 0, fmt.Errorf("%q is no whole number of 64 bits", text)
 	}
 	return n, nil
+}
+
+// tooLong adds to an error how many digits an amount may have.
+func tooLong(column dataset.Column, err error) error {
+	return fmt.Errorf("%w; a number has at most %d digits, and with %d decimals at most %d before the point",
+		err, dataset.MaxScale, column.Scale, dataset.MaxScale-column.Scale)
 }
 
 // instant reads a timestamp as PostgreSQL or SQLite writes it. One without an

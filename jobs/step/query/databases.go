@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -139,7 +140,7 @@ func positions(schema dataset.Schema, names []string) ([]int, error) {
 			where[i] = j
 		}
 		if where[i] < 0 {
-			return nil, step.PermanentCode("query.columns", fmt.Errorf("the statement returns no column %q; it returns %q", c.Name, names))
+			return nil, step.PermanentCode("query.columns", fmt.Errorf("the statement returns no column %q; it returns %s", c.Name, strings.Join(names, ", ")))
 		}
 	}
 	return where, nil

@@ -34,7 +34,7 @@ func bind(sql string, numbered func(n int) string) (statement, error) {
 			return statement{}, fmt.Errorf("a second statement begins at character %d; a query is one statement", i+1)
 		case !blank && word == "" && sql[i] != '(':
 			if word = firstWord(sql[i:]); !slices.Contains(reading, strings.ToUpper(word)) {
-				return statement{}, fmt.Errorf("the statement begins with %q; a query reads and begins with one of %q", word, reading)
+				return statement{}, fmt.Errorf("the statement begins with %q; a query reads and begins with one of %s", word, strings.Join(reading, ", "))
 			}
 		case end == i && sql[i] == ';':
 			ended = true

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"madeira/jobs/dataset"
@@ -99,7 +100,7 @@ func arguments(names []string, given map[string]json.RawMessage) ([]any, error) 
 	for i, name := range names {
 		raw, ok := given[name]
 		if !ok {
-			return nil, fmt.Errorf("the statement uses :%s, and args has only %q", name, slices.Sorted(maps.Keys(given)))
+			return nil, fmt.Errorf("the statement uses :%s, and args has %s", name, list(slices.Sorted(maps.Keys(given))))
 		}
 		var err error
 		if args[i], err = argumentValue(raw); err != nil {
@@ -108,10 +109,18 @@ func arguments(names []string, given map[string]json.RawMessage) ([]any, error) 
 	}
 	for name := range given {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("args.%s is not used; the statement uses %q", name, names)
+			return nil, fmt.Errorf("args.%s is not used; the statement uses %s", name, list(names))
 		}
 	}
 	return args, nil
+}
+
+// list returns names for a message.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 func argumentValue(raw json.RawMessage) (any, error) {
