@@ -188,3 +188,23 @@ func TestLoad_ComparesAgainAfterTheConflictsWereMended(t *testing.T) {
 		}
 	})
 }
+
+func TestLoad_RefusesASQLiteKeyWhoseCollationTakesTextsForEqual(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	db := kit.SQLite("ledger")
+	d := kit.Dataset(noteSchema(), []any{"a", "x"}, []any{"A", "x"}, []any{"a ", "x"})
+	for _, create := range []string{
+		`CREATE TABLE bill (upstream_key TEXT COLLATE NOCASE PRIMARY KEY, note TEXT)`,
+		`CREATE TABLE bill (upstream_key TEXT COLLATE RTRIM PRIMARY KEY, note TEXT) WITHOUT ROWID`,
+		`CREATE TABLE bill (upstream_key TEXT COLLATE NOCASE UNIQUE, note TEXT)`,
+	} {
+		kit.Exec(db, create)
+		refusal(t, kit.Attempt(settings(t, d, ""), task(1, 1)), "load.type", `"upstream_key"`, "keys that differ are equal")
+		kit.Exec(db, `DROP TABLE bill`)
+	}
+	kit.Exec(db, `CREATE TABLE bill (upstream_key TEXT PRIMARY KEY, note TEXT COLLATE NOCASE)`)
+	if got, want := counts(run(t, kit.Attempt(settings(t, d, ""), task(2, 1)))), "inserted 3, same 0, repeated 0, conflict_count 0, rejected 0, gone 0"; got != want {
+		t.Errorf("with a collation that compares bytes: %s, want %s", got, want)
+	}
+}

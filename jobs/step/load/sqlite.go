@@ -157,7 +157,27 @@ func (s *sqlite) checkUnique(ctx context.Context) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return noUnique(s.plan, s.set.Key)
 	}
-	return classify(err)
+	if err != nil || !s.plan.keyColumn().Kind.IsText() {
+		return classify(err)
+	}
+	return s.checkCollation(ctx)
+}
+
+// checkCollation refuses a key of which texts that differ can be equal.
+func (s *sqlite) checkCollation(ctx context.Context) error {
+	const query = `SELECT x.coll FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
+		WHERE l."unique" = 1 AND l.partial = 0 AND x.key = 1 AND lower(x.name) = lower(?3) AND upper(x.coll) <> 'BINARY'
+		AND (SELECT count(*) FROM pragma_index_info(l.name, ?2)) = 1`
+	var collation string
+	err := s.db.Read.QueryRowContext(ctx, query, s.tableName(), s.schemaName(), s.set.Key).Scan(&collation)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return classify(err)
+	}
+	return step.PermanentCode("load.type", fmt.Errorf(
+		"column %q has the collation %s, by which keys that differ are equal; declare it TEXT, with the collation BINARY", s.set.Key, collation))
 }
 
 func noUnique(p plan, key string) error {
