@@ -68,6 +68,18 @@ func TestNotify_SaysSoWhenThereIsNoResult(t *testing.T) {
 	}
 }
 
+// A summary that would be too large leaves its categories out; that is not the
+// same as none.
+func TestNotify_DoesNotTakeASummaryThatIsCutForOneWithoutBreaks(t *testing.T) {
+	t.Parallel()
+	for categories, want := range map[string]string{"null": "see the attached breaks", "{}": "no breaks"} {
+		_, b := composed(t, `{"channel": "finance", "summary": {"categories": `+categories+`, "matched": {}, "proof": {}}}`)
+		if !strings.Contains(b.Text, want) {
+			t.Errorf("categories %s: text %q, want %q in it", categories, b.Text, want)
+		}
+	}
+}
+
 func TestNotify_ComposesTheSameMessageEachTime(t *testing.T) {
 	t.Parallel()
 	settings := `{"channel": "finance", "summary": ` + someSummary + `}`

@@ -67,6 +67,9 @@ func (s summary) matched() string {
 }
 
 func (s summary) breaks() string {
+	if s.Categories == nil {
+		return "breaks: too many currencies and categories for a message; see the attached breaks"
+	}
 	var parts []string
 	for _, category := range slices.Sorted(maps.Keys(s.Categories)) {
 		for _, currency := range slices.Sorted(maps.Keys(s.Categories[category])) {

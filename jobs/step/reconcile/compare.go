@@ -123,9 +123,10 @@ func (m *matcher) oneKey() error {
 		return err
 	}
 	switch {
-	case len(leftOver) == 1 && len(rightOver) == 1:
-		return m.mismatch(leftOver[0], rightOver[0])
 	case len(leftOver) > 0 && len(rightOver) > 0:
+		if m.left.sameMoney(leftOver) == len(leftOver) && m.right.sameMoney(rightOver) == len(rightOver) {
+			return m.mismatches(leftOver, rightOver)
+		}
 		return m.ambiguous(leftOver, rightOver)
 	case len(leftOver) > 0:
 		return m.alone(leftOver, missingRight, paired)
@@ -202,6 +203,22 @@ func (m *matcher) alone(rows []uint32, missing category, paired bool) error {
 		}
 	}
 	return nil
+}
+
+// mismatches decides about left-over lines that are all the same on each side:
+// whichever is set against which, the outcome is the same, so none is guessed.
+// What one side has more of are duplicates.
+func (m *matcher) mismatches(ls, rs []uint32) error {
+	n := min(len(ls), len(rs))
+	for i := range n {
+		if err := m.mismatch(ls[i], rs[i]); err != nil {
+			return err
+		}
+	}
+	if len(ls) > n {
+		return m.alone(ls[n:], missingRight, true)
+	}
+	return m.alone(rs[n:], missingLeft, true)
 }
 
 func (m *matcher) ambiguous(ls, rs []uint32) error {

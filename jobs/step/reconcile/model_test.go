@@ -142,10 +142,19 @@ func (s modelSetup) decideKey(ls, rs []*modelLine) []string {
 		})
 	}
 	switch {
-	case len(restLeft) == 1 && len(restRight) == 1 && restLeft[0].ccy == restRight[0].ccy:
-		add("amount_mismatch", restLeft[0], restRight[0])
-	case len(restLeft) == 1 && len(restRight) == 1:
-		add("currency_mismatch", restLeft[0], restRight[0])
+	case len(restLeft) > 0 && len(restRight) > 0 && oneAmount(restLeft) && oneAmount(restRight):
+		for i := range max(len(restLeft), len(restRight)) {
+			switch {
+			case i >= len(restRight):
+				add("duplicate_left", restLeft[i], nil)
+			case i >= len(restLeft):
+				add("duplicate_right", nil, restRight[i])
+			case restLeft[i].ccy == restRight[i].ccy:
+				add("amount_mismatch", restLeft[i], restRight[i])
+			default:
+				add("currency_mismatch", restLeft[i], restRight[i])
+			}
+		}
 	case len(restLeft) > 0 && len(restRight) > 0:
 		for _, l := range restLeft {
 			add("ambiguous", l, nil)
@@ -355,4 +364,9 @@ func TestReconcile_GivesTheSameInPartsAsInMemory(t *testing.T) {
 			rt.Fatalf("in parts %q\nin memory %q", got, want)
 		}
 	})
+}
+
+// oneAmount reports whether all lines have the same amount in the same currency.
+func oneAmount(lines []*modelLine) bool {
+	return !slices.ContainsFunc(lines, func(m *modelLine) bool { return m.ccy != lines[0].ccy || m.amount != lines[0].amount })
 }

@@ -218,6 +218,24 @@ func TestReconcile_DecidesAboutEveryCombination(t *testing.T) {
 			breaks:  []string{"amount_mismatch A CNY 7.00|8.00=-1.00 3:1", "duplicate_left A CNY 40.00|=40.00 2:"},
 		},
 		{
+			name:  "a duplicate is one before it is ambiguous",
+			left:  []string{"A 2026-10-01 CNY 10.00", "A 2026-10-01 CNY 10.00"},
+			right: []string{"A 2026-10-01 CNY 12.00"},
+			breaks: []string{
+				"amount_mismatch A CNY 10.00|12.00=-2.00 1:1",
+				"duplicate_left A CNY 10.00|=10.00 2:",
+			},
+		},
+		{
+			name:  "two alike against two alike leave nothing to guess",
+			left:  []string{"A 2026-10-01 CNY 10.00", "A 2026-10-01 CNY 10.00"},
+			right: []string{"A 2026-10-01 CNY 12.00", "A 2026-10-01 CNY 12.00"},
+			breaks: []string{
+				"amount_mismatch A CNY 10.00|12.00=-2.00 1:1",
+				"amount_mismatch A CNY 10.00|12.00=-2.00 2:2",
+			},
+		},
+		{
 			name:  "one against two is not guessed",
 			left:  []string{"A 2026-10-01 CNY 500.00"},
 			right: []string{"A 2026-10-01 CNY 300.00", "A 2026-10-01 CNY 200.00"},
