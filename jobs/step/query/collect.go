@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -87,6 +88,13 @@ func (c *collector) add(text func(i int) []byte) error {
 // form, so that 1.50 and 1.5 are equal and so are the databases.
 func (c *collector) value(i int, text []byte) error {
 	vector, column := &c.batch.Columns[i], c.schema.Columns[i]
+	if column.Kind == dataset.Currency {
+		code, ok := currency(text)
+		if !ok {
+			return fmt.Errorf("%q is not the three letters of a currency", text)
+		}
+		text = code[:]
+	}
 	if column.Kind.IsText() {
 		vector.AppendText(text)
 		c.row = append(binary.AppendUvarint(append(c.row, 1), uint64(len(text))), text...)
@@ -99,6 +107,24 @@ func (c *collector) value(i int, text []byte) error {
 	vector.AppendInt(n)
 	c.row = binary.AppendVarint(append(c.row, 2), n)
 	return nil
+}
+
+// currency returns the code in capitals, without the blanks around it.
+func currency(text []byte) (code [3]byte, ok bool) {
+	text = bytes.TrimSpace(text)
+	if len(text) != len(code) {
+		return code, false
+	}
+	for i, letter := range text {
+		if letter >= 'a' && letter <= 'z' {
+			letter -= 'a' - 'A'
+		}
+		if letter < 'A' || letter > 'Z' {
+			return code, false
+		}
+		code[i] = letter
+	}
+	return code, true
 }
 
 func integer(column dataset.Column, text []byte, zone *time.Location) (int64, error) {

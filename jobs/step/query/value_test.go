@@ -1,0 +1,30 @@
+package query_test
+
+import (
+	"slices"
+	"testing"
+
+	"madeira/jobs/step"
+	"madeira/jobs/step/steptest"
+)
+
+func TestQuery_WritesCurrenciesInCapitalsAndRefusesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, db *step.Database) {
+		kit.Exec(db, "CREATE TABLE ledger (n integer, ccy text, padded char(5))",
+			"INSERT INTO ledger VALUES (1, 'cny', 'cny  '), (2, ' Usd ', 'USD'), (3, 'EUR', NULL)")
+		const columns = `{"ccy": "currency", "padded": "currency"}`
+		got, lower := read(t, kit, with(t, "SELECT ccy, padded FROM ledger ORDER BY n", columns, ""))
+		if want := []string{"CNY|CNY", "USD|USD", "EUR|"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		_, upper := read(t, kit, with(t, "SELECT upper(trim(ccy)) AS ccy, upper(trim(padded)) AS padded FROM ledger", columns, ""))
+		if lower.Digest != upper.Digest {
+			t.Errorf("digest %s, want %s as of the same codes in capitals", lower.Digest, upper.Digest)
+		}
+		for _, bad := range []string{"", " ", "CN", "CNYX", "C1Y", "元", "¥", "156", "C Y"} {
+			refusal(t, kit2(t, kit), with(t, "SELECT 'CNY' AS ccy UNION ALL SELECT '"+bad+"'", `{"ccy": "currency"}`, ""),
+				"query.value", `row 2, column "ccy": "`+bad+`" is not the three letters of a currency`)
+		}
+	})
+}
