@@ -62,6 +62,8 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		c.moment, err = momentLayout(set)
 	case set.Plus.given() && !c.kind.IsDecimal():
 		err = fmt.Errorf("plus and minus make an amount, and the type is %s", c.kind)
+	case c.amount.debit && c.amount.credit:
+		err = errors.New("negative: dr and cr cannot both make an amount negative; name the one that does")
 	}
 	return c, err
 }

@@ -288,6 +288,7 @@ func TestParse_RefusesSettingsThatCannotWork(t *testing.T) {
 		"{`columns`: {`a`: {`from`: 1, `type`: `money`, `minor_units`: true}}}":                                                                                               "minor_units needs a currency",
 		"{`columns`: {`t`: {`from`: 1, `type`: `text`}, `c`: {`type`: `currency`, `value`: `t`}, `a`: {`from`: 2, `type`: `money`, `minor_units`: true}}}":                    "minor_units needs a currency that is read from the file, and c is calculated",
 		"{`columns`: {`a`: {`type`: `money`, `value`: `b`}, `b`: {`type`: `money`, `value`: `a`}}}":                                                                           "need one another",
+		"{`columns`: {`a`: {`from`: 1, `type`: `money`, `negative`: [`dr`, `cr`]}}}":                                                                                          "column a: negative: dr and cr cannot both make an amount negative",
 		"{`columns`: {`a`: {`type`: `text`, `value`: `1`}}}":                                                                                                                  "is a number, and the type of the column is text",
 		"{`columns`: {`a`: {`from`: 1, `type`: `money`, `currency`: `CNY`}, `b`: {`from`: 2, `type`: `money`, `currency`: `USD`}, `c`: {`type`: `money`, `value`: `a + b`}}}": "a and b are not in the same currency",
 		"{`key`: [`x`], `columns`: {`a`: {`from`: 1, `type`: `text`}}}":                                                                                                       `key: no column "x"`,
