@@ -158,7 +158,7 @@ func (l *layout) quick(text []byte) (days, seconds int64, ok bool) {
 	}
 	high, low, month, day := pair(text, 0), pair(text, 2), pair(text, 5), pair(text, 8)
 	r := reading{year: int(high*100 + low), month: int(month), day: int(day)}
-	if text[4] != l.form[4] || text[7] != l.form[7] || high > 99 || low > 99 || month < 1 || month > 12 || day < 1 || r.day > daysIn(r.year, r.month) {
+	if text[4] != l.form[4] || text[7] != l.form[7] || high > 99 || low > 99 || r.year < 1 || month < 1 || month > 12 || day < 1 || r.day > daysIn(r.year, r.month) {
 		return 0, 0, false
 	}
 	l.date8, l.date2, l.lastDays = date8, date2, r.days()

@@ -33,7 +33,7 @@ func (l *layout) read(text []byte) (reading, bool) {
 			r.hour += 12
 		}
 	}
-	valid := r.month >= 1 && r.month <= 12 && r.day >= 1 && r.day <= daysIn(r.year, r.month) && r.hour < 24 && r.minute < 60 && r.second < 60
+	valid := r.year >= 1 && r.month >= 1 && r.month <= 12 && r.day >= 1 && r.day <= daysIn(r.year, r.month) && r.hour < 24 && r.minute < 60 && r.second < 60
 	return r, len(text) == 0 && valid
 }
 
@@ -186,7 +186,7 @@ func (r *reading) days() int64 {
 	if m <= 2 {
 		y, m = y-1, m+12
 	}
-	era := y / 400 // years are never negative: the layout has four digits
+	era := y / 400 // the year before year 1 is not negative either
 	of := y - era*400
 	return int64(era*146097+of*365+of/4-of/100+(153*(m-3)+2)/5+r.day-1) - 719468
 }
