@@ -67,8 +67,12 @@ func collectPostgres(ctx context.Context, tx pgx.Tx, query string, args []any, z
 	if err := refuseFloats(out.schema, where, rows.FieldDescriptions()); err != nil {
 		return err
 	}
+	padded := paddedColumns(where, rows.FieldDescriptions())
 	for rows.Next() {
 		values := rows.RawValues()
+		for _, w := range padded {
+			values[w] = unpadded(values[w])
+		}
 		if err := out.add(func(i int) []byte { return values[where[i]] }); err != nil {
 			return err
 		}
@@ -92,6 +96,28 @@ func fieldNames(fields []pgconn.FieldDescription) []string {
 		names[i] = f.Name
 	}
 	return names
+}
+
+// paddedColumns returns the positions of columns of the type character(n), whose
+// values the server fills up with blanks that mean nothing.
+func paddedColumns(where []int, fields []pgconn.FieldDescription) []int {
+	var padded []int
+	for _, w := range where {
+		if fields[w].DataTypeOID == pgtype.BPCharOID {
+			padded = append(padded, w)
+		}
+	}
+	return padded
+}
+
+// unpadded returns the value without the blanks at its end. What is empty stays
+// a value, and null stays null.
+func unpadded(value []byte) []byte {
+	end := len(value)
+	for end > 0 && value[end-1] == ' ' {
+		end--
+	}
+	return value[:end]
 }
 
 func refuseFloats(schema dataset.Schema, where []int, fields []pgconn.FieldDescription) error {

@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"madeira/jobs/step"
@@ -26,5 +27,29 @@ func TestQuery_WritesCurrenciesInCapitalsAndRefusesWhatIsNone(t *testing.T) {
 			refusal(t, kit2(t, kit), with(t, "SELECT 'CNY' AS ccy UNION ALL SELECT '"+bad+"'", `{"ccy": "currency"}`, ""),
 				"query.value", `row 2, column "ccy": "`+bad+`" is not the three letters of a currency`)
 		}
+	})
+}
+
+func TestQuery_ReadsPaddedColumnsWithoutTheirBlanks(t *testing.T) {
+	t.Parallel()
+	digests := map[step.Dialect]string{}
+	t.Cleanup(func() {
+		if digests[step.SQLite] != digests[step.Postgres] {
+			t.Errorf("the digests differ: %v", digests)
+		}
+	})
+	var mu sync.Mutex
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, db *step.Database) {
+		kit.Exec(db, "CREATE TABLE ledger (n integer, id character(20), note varchar(9), amount character(9), booked_on character(12))",
+			"INSERT INTO ledger VALUES (1, 'A1', ' kept  ', '1.50', '2026-10-31'), (2, ' B 2', '', '-3', NULL), (3, '', NULL, NULL, NULL), (4, NULL, NULL, NULL, NULL)")
+		got, out := read(t, kit, with(t, "SELECT id, note, amount, booked_on, id IS NULL AS absent FROM ledger ORDER BY n",
+			`{"id": "text", "note": "text", "amount": "money", "booked_on": "date", "absent": "boolean"}`, ""))
+		want := []string{"A1| kept  |1.50|2026-10-31|false", " B 2||-3.00||false", "||||false", "||||true"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		digests[db.Dialect] = out.Digest // It tells null from empty.
 	})
 }
