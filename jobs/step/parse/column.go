@@ -208,55 +208,9 @@ func (c *column) readTwo(v *dataset.Vector, b *block, first int, p place) (value
 	return nil, fine
 }
 
-// calculate appends the value of the column's formula for the last row.
-func (c *column) calculate(v *dataset.Vector, batch *dataset.Batch) fault {
-	i := v.Len()
-	if c.kind.IsText() {
-		start := len(v.Bytes)
-		joined, s := c.formula.join(v.Bytes, batch, i)
-		if s == stateValue {
-			v.Bytes = joined
-			v.Ends = append(v.Ends, uint32(len(joined)))
-			return fine
-		}
-		v.Bytes = joined[:start]
-		return c.without(v)
-	}
-	if c.formula.sort == sortTruth {
-		v.AppendInt(0)
-		if c.formula.truth(batch, i) {
-			v.Ints[i] = 1
-		}
-		return fine
-	}
-	n, s := c.formula.integer(batch, i)
-	switch s {
-	case stateNull:
-		return c.without(v)
-	case stateRange:
-		return faultRange
-	}
-	if c.kind.IsDecimal() {
-		var wrong fault
-		if n, wrong = fit(dataset.Fixed{Mant: n, Scale: c.formula.scale}, c.scale, c.round); wrong != fine {
-			return wrong
-		}
-	}
-	v.AppendInt(n)
-	return fine
-}
-
 // unpriced reports whether row i has an amount whose currency is empty.
 func (c *column) unpriced(v *dataset.Vector, batch *dataset.Batch, i int) bool {
 	return batch.Columns[c.currency].Null(i) && !v.Null(i)
-}
-
-func (c *column) without(v *dataset.Vector) fault {
-	if c.required {
-		return faultNull
-	}
-	v.AppendNull()
-	return fine
 }
 
 func readCurrency(v *dataset.Vector, value []byte) fault {

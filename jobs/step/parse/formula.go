@@ -290,3 +290,62 @@ func (n *node) uses() []int {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
+
+// calculate appends the value of the column's formula for the last row. On a
+// fault, value is the text it is about, or nil when it is about the formula.
+func (c *column) calculate(v *dataset.Vector, batch *dataset.Batch) (value []byte, wrong fault) {
+	i := v.Len()
+	if c.kind.IsText() {
+		return c.calculateText(v, batch)
+	}
+	if c.formula.sort == sortTruth {
+		v.AppendInt(0)
+		if c.formula.truth(batch, i) {
+			v.Ints[i] = 1
+		}
+		return nil, fine
+	}
+	n, s := c.formula.integer(batch, i)
+	switch s {
+	case stateNull:
+		return nil, c.without(v)
+	case stateRange:
+		return nil, faultRange
+	}
+	if c.kind.IsDecimal() {
+		if n, wrong = fit(dataset.Fixed{Mant: n, Scale: c.formula.scale}, c.scale, c.round); wrong != fine {
+			return nil, wrong
+		}
+	}
+	v.AppendInt(n)
+	return nil, fine
+}
+
+// calculateText appends the text that the formula joins. A currency is read as
+// one of the file is.
+func (c *column) calculateText(v *dataset.Vector, batch *dataset.Batch) (value []byte, wrong fault) {
+	start := len(v.Bytes)
+	joined, s := c.formula.join(v.Bytes, batch, v.Len())
+	v.Bytes = joined[:start]
+	if s != stateValue {
+		return nil, c.without(v)
+	}
+	if c.kind == dataset.Currency {
+		code := trim(joined[start:])
+		if len(code) == 0 {
+			return nil, c.without(v)
+		}
+		return code, readCurrency(v, code)
+	}
+	v.Bytes = joined
+	v.Ends = append(v.Ends, uint32(len(joined)))
+	return nil, fine
+}
+
+func (c *column) without(v *dataset.Vector) fault {
+	if c.required {
+		return faultNull
+	}
+	v.AppendNull()
+	return fine
+}

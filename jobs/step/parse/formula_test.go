@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,5 +152,24 @@ func TestFormula_DoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() { dst, _ = key.join(dst[:0], b, 0); where.truth(b, 0) }); n > 0 {
 		t.Errorf("a row takes %v allocations, want none", n)
+	}
+}
+
+func TestFormula_ReadsACalculatedCurrencyAsOneOfTheFile(t *testing.T) {
+	t.Parallel()
+	const content = "id,ccy,amount\n1,usd,1.00\n2,USD,2.00\n3,dollar,3.00\n4,,4.00\n5,u$d,5.00\n"
+	kit, out, err := parse(t, "bill.csv", content, "{`rejects`: {`max`: 3}, `columns`: {`id`: {`from`: `id`, `type`: `integer`}, `raw`: {`from`: `ccy`, `type`: `text`},"+
+		"`ccy`: {`type`: `currency`, `value`: `raw`}, `amount`: {`from`: `amount`, `type`: `money`}}}")
+	wantRows(t, kit, out, err, []string{"1", "usd", "USD", "1.00"}, []string{"2", "USD", "USD", "2.00"})
+	if got := out.Values["sums"].(map[string]map[string]string)["amount"]; len(got) != 1 || got["USD"] != "3.00" {
+		t.Errorf("sums of amount = %v, want 3.00 USD alone", got)
+	}
+	var got []string
+	for _, row := range rejectsIn(t, kit, out) {
+		got = append(got, row[1]+" "+row[5]+" "+row[6]+" "+row[7])
+	}
+	want := []string{`4 ccy parse.currency "dollar" is not the three letters of a currency`, "5 amount parse.currency an amount needs its currency, and ccy is empty", `6 ccy parse.currency "u$d" is not the three letters of a currency`}
+	if !slices.Equal(got, want) {
+		t.Errorf("rejects = %q, want %q", got, want)
 	}
 }

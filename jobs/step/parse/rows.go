@@ -155,9 +155,11 @@ func (y *rows) typed(b *block, rec *record, first int) error {
 	}
 	for _, i := range y.plan.formulas {
 		c := &y.plan.columns[i]
-		if wrong := c.calculate(&batch.Columns[i], batch); wrong != fine {
-			one := y.fault(c, place{-1, -1, -1, -1}, wrong, []byte(c.set.Value))
-			return y.refuse(b, rec, one)
+		if value, wrong := c.calculate(&batch.Columns[i], batch); wrong != fine {
+			if value == nil {
+				value = []byte(c.set.Value)
+			}
+			return y.refuse(b, rec, y.fault(c, place{-1, -1, -1, -1}, wrong, value))
 		}
 	}
 	for _, i := range y.plan.priced {
