@@ -31,6 +31,15 @@ func firstAt(wall time.Time, loc *time.Location) time.Time {
 	}
 }
 
+// Local returns the instant at which the clock of a zone shows wall, which is a
+// time in UTC with the fields that the clock shows: of a time that comes twice
+// the first pass. It is false for a time that clocks were put forward over; the
+// instant is then the end of the gap.
+func Local(wall time.Time, loc *time.Location) (at time.Time, ok bool) {
+	at = firstAt(wall, loc)
+	return at, wallOf(at, loc).Equal(wall)
+}
+
 // segment returns the offset from UTC that holds at an instant, and the instant
 // at which it changes; zero when it does not.
 func segment(t time.Time, loc *time.Location) (offset time.Duration, end time.Time) {
