@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"madeira/jobs/calendar"
 	"madeira/jobs/dataset"
 	"madeira/jobs/step"
 )
@@ -172,15 +173,23 @@ func tooLong(column dataset.Column, err error) error {
 }
 
 // instant reads a timestamp as PostgreSQL or SQLite writes it. One without an
-// offset is local time of the zone.
+// offset is local time of the zone: the first pass of one that came twice.
 func instant(text string, zone *time.Location) (int64, error) {
-	text = strings.Replace(text, " ", "T", 1)
-	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05"} {
-		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+	iso := strings.Replace(text, " ", "T", 1)
+	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z07"} {
+		if at, err := time.Parse(layout, iso); err == nil {
 			return at.UnixMicro(), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no timestamp such as 2026-10-31 23:59:59+08", text)
+	wall, err := time.Parse("2006-01-02T15:04:05", iso)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no timestamp such as 2026-10-31 23:59:59+08", text)
+	}
+	at, ok := calendar.Local(wall, zone)
+	if !ok {
+		return 0, fmt.Errorf("%q did not exist in %s: clocks were put forward over it", text, zone)
+	}
+	return at.UnixMicro(), nil
 }
 
 // A multiset is a digest of rows in any order: the sum of the SHA-256 of each,

@@ -53,3 +53,23 @@ func TestQuery_ReadsPaddedColumnsWithoutTheirBlanks(t *testing.T) {
 		digests[db.Dialect] = out.Digest // It tells null from empty.
 	})
 }
+
+func TestQuery_ReadsLocalTimesWhereClocksChange(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, db *step.Database) {
+		kit.Exec(db, "CREATE TABLE ledger (at timestamp)", "INSERT INTO ledger VALUES ('2026-03-29 01:59:59'), ('2026-03-29 03:00:00'), ('2026-10-25 02:30:00.25'), ('2026-10-25 03:00:00')")
+		const columns, berlin = `{"at": "timestamp"}`, `, "timezone": "Europe/Berlin"`
+		got, _ := read(t, kit, with(t, "SELECT at FROM ledger ORDER BY at", columns, berlin))
+		want := []string{"2026-03-29T00:59:59Z", "2026-03-29T01:00:00Z", "2026-10-25T00:30:00.25Z", "2026-10-25T02:00:00Z"}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		kit.Exec(db, "INSERT INTO ledger VALUES ('2026-03-29 02:30:00')")
+		refusal(t, kit2(t, kit), with(t, "SELECT at FROM ledger ORDER BY at", columns, berlin), "query.value",
+			`row 2, column "at": "2026-03-29 02:30:00" did not exist in Europe/Berlin: clocks were put forward over it`)
+		got, _ = read(t, kit, with(t, "SELECT at FROM ledger WHERE at = '2026-03-29 02:30:00'", columns, ""))
+		if want := []string{"2026-03-29T02:30:00Z"}; !slices.Equal(got, want) {
+			t.Errorf("in UTC got %q, want %q", got, want)
+		}
+	})
+}
