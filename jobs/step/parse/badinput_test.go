@@ -67,6 +67,24 @@ func TestBadInput_B60_AnOpenQuoteRefusesTheFile(t *testing.T) {
 	refused(t, "bill.csv", "id,amount\n\"1\"x,1.00\n", "{"+idAmount, "parse.rejects", `line 2 (row 1), column 1 "id": text stands behind the closing quote`)
 }
 
+func TestBadInput_B60_AStrayQuoteThatHidesRowsRefusesTheFile(t *testing.T) {
+	t.Parallel()
+	const settings = "{`rejects`: {`max`: 9}, `columns`: {`id`: {`from`: `id`, `type`: `integer`}, `note`: {`from`: `note`, `type`: `text`}, `amount`: {`from`: `amount`, `type`: `money`}}}"
+	for content, want := range map[string]string{
+		"1,\"abc,10\n2,def,20\n3,\"ghi\",30\n4,x,40\n":            "line 2, column 2: the quote that opens here makes one record of lines 2 to 4, and text stands behind the closing quote of column 2",
+		"1,a,10\r\n2,\"d,20\r\n3,e,30\r\n4,\",40,x\r\n5,x,50\r\n": "line 3, column 2: the quote that opens here makes one record of lines 3 to 5, and it has 4 fields, and there are 3 columns",
+		"1,\"a,10\n2,b,20\n3,c\"\n4,x,40\n":                       "line 2, column 2: the quote that opens here makes one record of lines 2 to 4, and it has 2 fields",
+		"\"1\n\",  \"abc,10\n2,\"x\",20\n":                        "line 3, column 2: the quote that opens here makes one record of lines 2 to 4, and text stands",
+		"\"1\"x,\"a\nb\",10\n":                                    "line 2, column 2: the quote that opens here makes one record of lines 2 to 3, and text stands behind the closing quote of column 1",
+		"1,\"\xFF,10\n2,b,20\n3,\"c\",30\n":                       "line 2, column 2: the quote that opens here makes one record of lines 2 to 4",
+	} {
+		refused(t, "bill.csv", "id,note,amount\n"+content, settings, "parse.quote", "bill.csv: "+want)
+	}
+	// A record of several lines that is whole refuses itself only.
+	kit, out, err := parse(t, "bill.csv", "id,note,amount\n1,\"a\nb\",x\n2,\"c\nd\",20\n3,\"e\"f,30\n", settings)
+	wantRows(t, kit, out, err, []string{"2", "c\nd", "20.00"})
+}
+
 func TestBadInput_B61_LongLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70<<10)

@@ -37,10 +37,17 @@ func (s *scanner) quoted(b *block, p int, rec *record, lines *int64) (int, error
 	if !s.whole(text, end) {
 		return 0, errIncomplete
 	}
-	*lines += countLines(text[open:closing])
+	number, breaks := int32(len(b.fields))-rec.first+1, countLines(text[open:closing])
+	*lines += breaks
+	if breaks > 0 && rec.broken == 0 {
+		rec.broken, rec.opens = number, uint32(open)
+	}
 	if end < len(text) && text[end] != s.sep && text[end] != '\n' && text[end] != '\r' {
 		if rec.spoilt == 0 {
-			rec.spoilt = int32(len(b.fields)) - rec.first + 1
+			rec.spoilt = number
+			if breaks > 0 {
+				rec.broken, rec.opens = number, uint32(open)
+			}
 		}
 		if end = s.plain(text, end); !s.whole(text, end) {
 			return 0, errIncomplete
@@ -91,6 +98,14 @@ func (s *scanner) nextQuote(text []byte, p int) int {
 func countLines(text []byte) int64 {
 	n := bytes.Count(text, []byte{'\n'}) + bytes.Count(text, []byte{'\r'}) - bytes.Count(text, []byte("\r\n"))
 	return int64(n)
+}
+
+// hides refuses a part in which a record of several lines is not whole: a stray
+// quote made one record of lines that are rows by themselves.
+func (r *record) hides(b *block, why string) error {
+	line := r.line + countLines(b.text[r.start:r.opens])
+	return step.PermanentCode("parse.quote", fmt.Errorf("%s: line %d, column %d: the quote that opens here makes one record of lines %d to %d, and %s: %s; double the quote if it belongs to the value, or declare quote: none",
+		b.head.name, line, r.broken, r.line, r.line+countLines(b.text[r.start:r.end]), why, shorten(b.text[r.opens:r.end], 40)))
 }
 
 // giveUp decides what an unfinished record means: wait for more, or refuse the

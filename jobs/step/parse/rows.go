@@ -102,6 +102,9 @@ func (y *rows) record(b *block, i int, sound bool) error {
 	y.row++
 	first, last := b.fieldsOf(i)
 	rec := &b.records[i]
+	if rec.spoilt > 0 && rec.broken > 0 {
+		return rec.hides(b, fmt.Sprintf("text stands behind the closing quote of column %d", rec.spoilt))
+	}
 	if !sound || rec.spoilt > 0 {
 		if one := y.unsound(b, rec); one != nil {
 			return y.refuse(b, rec, one)
@@ -119,10 +122,19 @@ func (y *rows) record(b *block, i int, sound bool) error {
 			defer func(length int) { b.fields = b.fields[:length] }(len(b.fields) - y.width)
 			first = len(b.fields) - y.width
 		} else if y.plan.set.Ragged != "ignore_trailing_empty" || n < y.width || !blankFields(b, first+y.width, last) {
-			return y.refuse(b, rec, &reject{rule: "parse.columns", message: fmt.Sprintf("it has %d fields, and there are %d columns", n, y.width)})
+			return y.ragged(b, rec, n)
 		}
 	}
 	return y.typed(b, rec, first)
+}
+
+// ragged refuses a record with n fields, and the part when it may hide other rows.
+func (y *rows) ragged(b *block, rec *record, n int) error {
+	message := fmt.Sprintf("it has %d fields, and there are %d columns", n, y.width)
+	if rec.broken > 0 {
+		return rec.hides(b, message)
+	}
+	return y.refuse(b, rec, &reject{rule: "parse.columns", message: message})
 }
 
 // needed returns how many fields rows without a header have: as many as the

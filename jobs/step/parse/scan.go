@@ -33,8 +33,10 @@ const inSide = 1 << 31
 type record struct {
 	start, end uint32 // in text, without the line end
 	first      int32  // its first field; the next record's first is behind its last
+	opens      uint32 // in text, where the quotes of the field broken open
 	line       int64  // where it begins, counted from 1
 	spoilt     int32  // field behind whose closing quote stands text, counted from 1; 0: none
+	broken     int32  // field with a line break in it, spoilt if that one has, else the first; 0: none
 }
 
 // field returns the bytes of a field, valid as long as the block.
