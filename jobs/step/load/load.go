@@ -118,7 +118,7 @@ func (a *attempt) run(ctx context.Context) (step.Output, error) {
 	if err != nil {
 		return step.Output{}, err
 	}
-	return a.judge(out, a.settled.twins.tally.counts[conflict]+rec.Tally.counts[conflict])
+	return a.judge(out, rec)
 }
 
 func (a *attempt) target() (target, error) {
@@ -132,7 +132,9 @@ func (a *attempt) target() (target, error) {
 }
 
 // merged brings the record of the task to its end. A load that ended with more
-// conflicts than it may have is compared again: somebody may have mended them.
+// conflicts than it may have, or has written nothing because of them, is compared
+// again: somebody may have mended them. One that has overwritten lines is not, as
+// they would come out as same.
 func (a *attempt) merged(ctx context.Context, t target) (record, error) {
 	rec, err := readRecord(ctx, a.db.Read, a.in.Task, a.plan)
 	if err != nil {
@@ -141,11 +143,15 @@ func (a *attempt) merged(ctx context.Context, t target) (record, error) {
 	switch {
 	case rec.Content != a.content():
 		rec = record{Content: a.content(), Tally: newTally(a.plan), Before: newTally(a.plan)}
-	case rec.Done && a.tooMany(a.settled.twins.tally.counts[conflict]+rec.Tally.counts[conflict]):
+	case rec.Tally.withheld,
+		rec.Done && !a.overwrites() && a.tooMany(a.settled.twins.tally.counts[conflict]+rec.Tally.counts[conflict]):
 		rec = rec.again(a.plan)
 	}
 	if !rec.Done {
 		rec, err = t.merge(ctx, rec)
+	}
+	if err == nil && rec.Tally.withheld && !a.forbids(&rec.Tally) {
+		err = errMended
 	}
 	return rec.total(), err
 }
@@ -158,7 +164,8 @@ func (a *attempt) tooMany(n int64) bool {
 
 // judge says what the conflicts make of the step. Without a limit they are a
 // warning, unless the job has said what becomes of them.
-func (a *attempt) judge(out step.Output, n int64) (step.Output, error) {
+func (a *attempt) judge(out step.Output, rec record) (step.Output, error) {
+	n := a.settled.twins.tally.counts[conflict] + rec.Tally.counts[conflict]
 	most, limited := int64(0), a.set.Conflicts != nil
 	if limited {
 		most = a.set.Conflicts.Max
@@ -175,6 +182,9 @@ func (a *attempt) judge(out step.Output, n int64) (step.Output, error) {
 		text += fmt.Sprintf("; the job allows %d", most)
 	}
 	if a.tooMany(n) {
+		if rec.Tally.withheld {
+			text += "; nothing was written"
+		}
 		return out, step.PermanentCode("load.conflicts", errors.New(text))
 	}
 	out.Warning = text

@@ -126,6 +126,10 @@ func (p *postgres) merge(ctx context.Context, from record) (record, error) {
 	m := newMerger(p, stage)
 	err = again(ctx, func() (err error) {
 		rec, err = m.run(ctx, conn, from)
+		if errors.Is(err, errConflicts) {
+			m.withheld = true
+			rec, err = m.run(ctx, conn, from)
+		}
 		return err
 	})
 	if err != nil && refusing(err) {

@@ -21,6 +21,8 @@ type merger struct {
 	targets []string // quoted
 	write   []string // what is written, by targets
 	same    []string // conditions that hold when a column is equal; by column of the plan, "" for the key
+
+	withheld bool // only compares, because there are too many conflicts
 }
 
 func newMerger(p *postgres, stage string) *merger {
@@ -94,12 +96,16 @@ func (m *merger) run(ctx context.Context, conn *sql.Conn, from record) (record, 
 	if err != nil || done {
 		return rec, err
 	}
-	if _, err := tx.ExecContext(ctx, m.insertStatement("")); err != nil {
-		return from, fmt.Errorf("write to the table: %w", err)
+	if err := m.insertNew(ctx, tx); err != nil {
+		return from, err
 	}
 	if err := m.count(ctx, tx, &rec.Tally); err != nil {
 		return from, err
 	}
+	if !m.withheld && m.forbids(&rec.Tally) {
+		return from, errConflicts
+	}
+	rec.Tally.withheld = m.withheld
 	if err := m.settleConflicts(ctx, tx, rec.Tally.counts[conflict]); err != nil {
 		return from, err
 	}
@@ -147,6 +153,17 @@ func (m *merger) lock(ctx context.Context, tx *sql.Tx, from record) (rec record,
 	rec = from
 	rec.Tally = newTally(m.plan)
 	return rec, false, forget(ctx, tx, m.in.Task)
+}
+
+// insertNew writes the lines whose keys are new.
+func (m *merger) insertNew(ctx context.Context, tx *sql.Tx) error {
+	if m.withheld {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, m.insertStatement("")); err != nil {
+		return fmt.Errorf("write to the table: %w", err)
+	}
+	return nil
 }
 
 // insertStatement inserts the lines whose keys are new; in the order of keys, so
@@ -244,6 +261,9 @@ func (m *merger) checkCounts(ctx context.Context, tx *sql.Tx, changed, total int
 	if changed > 0 {
 		return m.explainChange(ctx, tx)
 	}
+	if m.withheld {
+		return nil
+	}
 	var staged int64
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM "+m.stage).Scan(&staged); err != nil {
 		return fmt.Errorf("count the staged lines: %w", err)
@@ -300,7 +320,7 @@ func (m *merger) settleConflicts(ctx context.Context, tx *sql.Tx, n int64) error
 	if _, err := tx.ExecContext(ctx, note, m.in.Task.Identity()); err != nil {
 		return fmt.Errorf("keep the conflicts: %w", err)
 	}
-	if m.set.OnConflict != "update" {
+	if m.set.OnConflict != "update" || m.withheld {
 		return nil
 	}
 	var sets []string

@@ -27,7 +27,15 @@ const (
 // merge writes slice after slice, each one transaction that also moves the
 // record of the task.
 func (s *sqlite) merge(ctx context.Context, from record) (record, error) {
-	m := &sliceMerger{sqlite: s, rec: from, chunk: min(chunkRows, mostArguments/len(s.plan.columns))}
+	withheld, err := s.withhold(ctx, from)
+	if err != nil {
+		return from, classify(err)
+	}
+	if withheld && from.Next > 0 {
+		return from, step.PermanentCode("load.conflicts", fmt.Errorf("%w, and an attempt before this one has written the rows before number %d", errConflicts, from.Next+1))
+	}
+	m := s.merger(from)
+	m.rec.Tally.withheld = withheld
 	r, err := s.in.Datasets.Open(ctx, s.set.Rows, s.plan.read...)
 	if err != nil {
 		return from, err
@@ -46,6 +54,10 @@ func (s *sqlite) merge(ctx context.Context, from record) (record, error) {
 		s.in.Progress.Report(m.rec.Next, s.set.Rows.Rows, "rows")
 	}
 	return m.rec, nil
+}
+
+func (s *sqlite) merger(from record) *sliceMerger {
+	return &sliceMerger{sqlite: s, rec: from, chunk: min(chunkRows, mostArguments/len(s.plan.columns))}
 }
 
 // A sliceMerger goes through the rows of the dataset.
@@ -131,6 +143,9 @@ func (m *sliceMerger) slice(ctx context.Context, r step.DatasetReader) error {
 		}
 		if err := w.write(ctx, &next.Tally); err != nil {
 			return classify(err)
+		}
+		if !next.Tally.withheld && m.forbids(&next.Tally) {
+			return errConflicts // Somebody has changed the table since they were counted.
 		}
 		select {
 		case <-timer.C:

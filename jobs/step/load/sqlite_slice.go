@@ -13,7 +13,8 @@ import (
 // A sliceWriter holds the statements of one slice.
 type sliceWriter struct {
 	*sliceMerger
-	tx     *sql.Tx
+	tx     *sql.Tx // nil when it only reads
+	reads  preparer
 	insert map[int]*sql.Stmt // by number of rows
 	find   map[int]*sql.Stmt
 	note   *sql.Stmt
@@ -25,8 +26,9 @@ type sliceWriter struct {
 	there  []bool // which rows of a statement are in the table
 }
 
-func newSliceWriter(ctx context.Context, tx *sql.Tx, m *sliceMerger) (*sliceWriter, error) {
-	w := &sliceWriter{sliceMerger: m, tx: tx, insert: map[int]*sql.Stmt{}, find: map[int]*sql.Stmt{}, there: make([]bool, m.chunk)}
+// newLineFinder returns a writer that can only look lines up.
+func newLineFinder(q preparer, m *sliceMerger) *sliceWriter {
+	w := &sliceWriter{sliceMerger: m, reads: q, find: map[int]*sql.Stmt{}, there: make([]bool, m.chunk)}
 	w.stored = make([]sql.RawBytes, len(m.plan.columns))
 	w.values = []any{&w.index}
 	for i, c := range m.plan.columns {
@@ -34,17 +36,30 @@ func newSliceWriter(ctx context.Context, tx *sql.Tx, m *sliceMerger) (*sliceWrit
 			w.values = append(w.values, &w.stored[i])
 		}
 	}
+	return w
+}
+
+func (w *sliceWriter) closeFind() {
+	for _, stmt := range w.find {
+		_ = stmt.Close() // Nothing was written.
+	}
+}
+
+func newSliceWriter(ctx context.Context, tx *sql.Tx, m *sliceMerger) (*sliceWriter, error) {
+	w := newLineFinder(tx, m)
+	w.tx, w.insert = tx, map[int]*sql.Stmt{}
 	var errs [2]error
 	w.note, errs[0] = tx.PrepareContext(ctx, `INSERT INTO madeira_load_conflict
 		(task, row_number, position, line, key, column_name, there, here) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-	if m.set.OnConflict == "update" && len(w.values) > 1 {
+	if m.set.OnConflict == "update" && !m.rec.Tally.withheld && len(w.values) > 1 {
 		w.update, errs[1] = tx.PrepareContext(ctx, m.plan.updateRow())
 	}
 	return w, errors.Join(errs[:]...)
 }
 
-// write merges the next lines of the batch, as many as one statement takes.
-func (w *sliceWriter) write(ctx context.Context, t *tally) error {
+// pick takes the next lines of the batch, as many as one statement takes; false
+// when all of them repeat earlier ones.
+func (w *sliceWriter) pick() bool {
 	w.rows = w.rows[:0]
 	for w.at < w.batch.Len() && len(w.rows) < w.chunk {
 		if !w.settled.repeats.has(w.first + int64(w.at)) {
@@ -52,10 +67,18 @@ func (w *sliceWriter) write(ctx context.Context, t *tally) error {
 		}
 		w.at++
 	}
-	if len(w.rows) == 0 {
+	clear(w.there[:len(w.rows)])
+	return len(w.rows) > 0
+}
+
+// write merges the next lines of the batch.
+func (w *sliceWriter) write(ctx context.Context, t *tally) error {
+	if !w.pick() {
 		return nil
 	}
-	clear(w.there[:len(w.rows)])
+	if t.withheld {
+		return w.compare(ctx, t)
+	}
 	if !w.expect {
 		all, err := w.insertAll(ctx)
 		if err != nil {
@@ -147,13 +170,28 @@ func (w *sliceWriter) insertRest(ctx context.Context, t *tally) error {
 	return nil
 }
 
-// compare looks up the keys and compares the lines that are there.
+// compare settles the lines that are there already.
 func (w *sliceWriter) compare(ctx context.Context, t *tally) error {
+	differing, err := w.lookUp(ctx, t)
+	if err != nil {
+		return err
+	}
+	for _, f := range differing {
+		if err := w.settleConflict(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookUp looks up the keys, counts the lines that are there, and returns those
+// that differ.
+func (w *sliceWriter) lookUp(ctx context.Context, t *tally) ([]found, error) {
 	stmt, ok := w.find[len(w.rows)]
 	if !ok {
 		var err error
-		if stmt, err = w.tx.PrepareContext(ctx, w.plan.findRows(len(w.rows))); err != nil {
-			return fmt.Errorf("read the table: %w", err)
+		if stmt, err = w.reads.PrepareContext(ctx, w.plan.findRows(len(w.rows))); err != nil {
+			return nil, fmt.Errorf("read the table: %w", err)
 		}
 		w.find[len(w.rows)] = stmt
 	}
@@ -165,12 +203,12 @@ func (w *sliceWriter) compare(ctx context.Context, t *tally) error {
 	var differing []found
 	rows, err := stmt.QueryContext(ctx, w.args...)
 	if err != nil {
-		return fmt.Errorf("read the table: %w", err)
+		return nil, fmt.Errorf("read the table: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(w.values...); err != nil {
-			return fmt.Errorf("read the table: %w", err)
+			return nil, fmt.Errorf("read the table: %w", err)
 		}
 		w.there[w.index] = true
 		i := w.rows[w.index]
@@ -183,14 +221,9 @@ func (w *sliceWriter) compare(ctx context.Context, t *tally) error {
 		differing = append(differing, f)
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read the table: %w", err)
+		return nil, fmt.Errorf("read the table: %w", err)
 	}
-	for _, f := range differing {
-		if err := w.settleConflict(ctx, f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return differing, nil
 }
 
 // found is a line of the table whose content differs.

@@ -30,6 +30,9 @@ type tally struct {
 	counts   [outcomes]int64
 	sums     [outcomes][][]currencySum // by column of amounts
 	rejected int64
+
+	// withheld says that nothing was written, because of too many conflicts.
+	withheld bool
 }
 
 // A sumColumn is a column of amounts: where it and its currency are in a batch.
@@ -130,7 +133,7 @@ func (t *tally) plus(m tally) {
 
 // clone returns a copy that shares nothing.
 func (t *tally) clone() tally {
-	n := tally{columns: t.columns}
+	n := tally{columns: t.columns, withheld: t.withheld}
 	for o := range n.sums {
 		n.sums[o] = make([][]currencySum, len(t.columns))
 	}
@@ -142,6 +145,8 @@ func (t *tally) clone() tally {
 type storedTally struct {
 	Counts [outcomes]int64 `json:"counts"` // inserted, same, conflict, gone
 	Sums   []storedSum     `json:"sums"`
+
+	Withheld bool `json:"withheld,omitempty"`
 }
 
 type storedSum struct {
@@ -153,7 +158,7 @@ type storedSum struct {
 
 // MarshalJSON writes sums as digits.
 func (t tally) MarshalJSON() ([]byte, error) {
-	s := storedTally{Counts: t.counts}
+	s := storedTally{Counts: t.counts, Withheld: t.withheld}
 	for o := range t.sums {
 		for c, list := range t.sums[o] {
 			for _, x := range list {
@@ -170,7 +175,7 @@ func (t *tally) restore(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("read a tally: %w", err)
 	}
-	t.counts = s.Counts
+	t.counts, t.withheld = s.Counts, s.Withheld
 	for _, x := range s.Sums {
 		if x.Outcome < 0 || x.Outcome >= outcomes || x.Column < 0 || x.Column >= len(t.columns) {
 			return fmt.Errorf("read a tally: it has sums of columns that are not loaded")
