@@ -123,15 +123,23 @@ func unpadded(value []byte) []byte {
 func refuseFloats(schema dataset.Schema, where []int, fields []pgconn.FieldDescription) error {
 	for i, c := range schema.Columns {
 		oid := fields[where[i]].DataTypeOID
-		if c.Kind.IsDecimal() && (oid == pgtype.Float4OID || oid == pgtype.Float8OID) {
+		if refusesFloats(c.Kind) && (oid == pgtype.Float4OID || oid == pgtype.Float8OID) {
 			return floatError(c)
 		}
 	}
 	return nil
 }
 
+// refusesFloats reports whether a binary floating point number has no place in a
+// column: amounts are exact, and as text it may be 2.0261001e+19.
+func refusesFloats(kind dataset.Kind) bool { return kind.IsDecimal() || kind.IsText() }
+
 func floatError(c dataset.Column) error {
-	return step.PermanentCode("query.float", fmt.Errorf("column %q is declared as %s and comes as a binary floating point number, which has no exact amount; cast it in the statement only if the source column is exact", c.Name, c.Kind))
+	cause := "which has no exact amount; cast it in the statement only if the source column is exact"
+	if c.Kind.IsText() {
+		cause = "which may have lost digits; store it as text, or write it as text in the statement"
+	}
+	return step.PermanentCode("query.float", fmt.Errorf("column %q is declared as %s and comes as a binary floating point number, %s", c.Name, c.Kind, cause))
 }
 
 // classify marks what no repetition can mend: a statement that is wrong.

@@ -2,6 +2,6 @@
 // one snapshot, and keeps them as a dataset.
 //
 // Numbers never pass through a float: PostgreSQL sends them as text, SQLite as
-// text or integers, and a binary floating point value where an amount is
-// declared is refused.
+// text or integers, and a binary floating point value where an amount or a text
+// is declared is refused.
 package query

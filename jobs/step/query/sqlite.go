@@ -134,7 +134,7 @@ func sqliteText(buffer []byte, c dataset.Column, value any) ([]byte, error) {
 	case bool:
 		return strconv.AppendBool(buffer, value), nil
 	case float64:
-		if c.Kind.IsDecimal() {
+		if refusesFloats(c.Kind) {
 			return nil, floatError(c)
 		}
 		return strconv.AppendFloat(buffer, value, 'g', -1, 64), nil

@@ -73,3 +73,18 @@ func TestQuery_ReadsLocalTimesWhereClocksChange(t *testing.T) {
 		}
 	})
 }
+
+func TestQuery_RefusesFloatsAsText(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, db *step.Database) {
+		kit.Exec(db, "CREATE TABLE ledger (id double precision, exact "+numbers(db.Dialect)+")", "INSERT INTO ledger VALUES (20261001000000000001, '20261001000000000001')")
+		for _, kind := range []string{"text", "currency"} {
+			refusal(t, kit, with(t, "SELECT id FROM ledger", `{"id": "`+kind+`"}`, ""), "query.float",
+				`column "id" is declared as `+kind+` and comes as a binary floating point number, which may have lost digits`)
+		}
+		got, _ := read(t, kit, with(t, "SELECT exact FROM ledger", `{"exact": "text"}`, ""))
+		if want := []string{"20261001000000000001"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
