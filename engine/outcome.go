@@ -174,7 +174,7 @@ func messageKey(c task.Claimed, run task.Run, m step.Message) string {
 	switch {
 	case run.ID == "":
 		owner = []any{"task", c.TaskID}
-	case run.Key == "":
+	case run.Key == "" || run.Version == 0: // asked again and failed before it was compared
 		owner = []any{run.Job, run.ID}
 	}
 	key, err := json.Marshal(append(owner, c.Step, c.Element, m.Channel, m.Template))

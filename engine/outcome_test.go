@@ -175,17 +175,22 @@ func TestMessageKey_IsOneForEachMessageAndTheSameForEachAttempt(t *testing.T) {
 	keyless.Key = ""
 	other.Key, other.ID = "", "018e"
 	alone.RunID, alone.Step = "", ""
+	failedTwice, failedAgain := run, run // asked again, and failed before it had a version
+	failedTwice.Version, failedAgain.Version = 0, 0
+	failedTwice.ID, failedAgain.ID = "018c", "018d"
 	keys := map[string]bool{
 		messageKey(first, run, m):                                                    true,
 		messageKey(element, run, m):                                                  true,
 		messageKey(first, keyless, m):                                                true,
 		messageKey(first, other, m):                                                  true,
 		messageKey(alone, task.Run{}, m):                                             true,
+		messageKey(first, failedTwice, m):                                            true,
+		messageKey(first, failedAgain, m):                                            true,
 		messageKey(first, run, step.Message{Channel: "finance/recon"}):               true,
 		messageKey(first, run, step.Message{Channel: "finance", Template: "recon2"}): true,
 	}
-	if len(keys) != 7 {
-		t.Errorf("seven messages have %d keys: %v", len(keys), keys)
+	if len(keys) != 9 {
+		t.Errorf("nine messages have %d keys: %v", len(keys), keys)
 	}
 }
 

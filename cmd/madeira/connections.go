@@ -51,7 +51,7 @@ func (g granted) Database(ctx context.Context, name string) (*step.Database, err
 		return nil, err
 	}
 	own := *db
-	own.Guard = fenceGuard(g.grant)
+	own.Guard = fenceGuard(db.Dialect, g.grant)
 	return &own, nil
 }
 

@@ -83,8 +83,8 @@ func openDatabase(name string, set databaseSettings, root string) (*step.Databas
 
 func openPostgres(name string, set databaseSettings) (*step.Database, error) {
 	conf, err := pgx.ParseConfig(set.URL)
-	if err != nil {
-		return nil, step.Permanent(err)
+	if err != nil { // what it says of the URL may hold parts of a password
+		return nil, step.Permanent(errors.New("its url cannot be read: check the form postgres://user@host:port/database?sslmode=…"))
 	}
 	if set.Password != "" {
 		conf.Password = set.Password
@@ -142,16 +142,37 @@ func openSQLite(name string, set databaseSettings, root string) (*step.Database,
 // database other than the state database: the highest fence seen of each task.
 const fenceTable = `CREATE TABLE IF NOT EXISTS madeira_fence (task text PRIMARY KEY, fence bigint NOT NULL)`
 
+// ensureFenceTable makes the table where it is missing, and only then: creating
+// needs a right that a user who loads may not have. Two loads that make it at
+// the same time are tried again, so the error does not show as one of the rows.
+func ensureFenceTable(ctx context.Context, tx *sql.Tx, dialect step.Dialect) error {
+	have := "SELECT to_regclass('madeira_fence') IS NOT NULL"
+	if dialect == step.SQLite {
+		have = "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = 'madeira_fence'"
+	}
+	var found bool
+	if err := tx.QueryRowContext(ctx, have).Scan(&found); err != nil {
+		return fmt.Errorf("look for the table madeira_fence: %w", err)
+	}
+	if found {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, fenceTable); err != nil {
+		return fmt.Errorf("make the table madeira_fence: %v; where this user may not, make it beforehand: %s", err, fenceTable) //nolint:errorlint // Its class is not that of the rows.
+	}
+	return nil
+}
+
 // fenceGuard returns a guard for a database that does not hold the queue. The row
 // it writes belongs to the transaction it guards, so that of two attempts the
 // one with the lower fence cannot commit after the other.
-func fenceGuard(g engine.Grant) func(context.Context, *sql.Tx) error {
+func fenceGuard(dialect step.Dialect, g engine.Grant) func(context.Context, *sql.Tx) error {
 	name := fmt.Sprintf("%s/%d", g.Run.ID, g.Hold.TaskID)
 	statement := `INSERT INTO madeira_fence (task, fence) VALUES ($1, $2)
 		ON CONFLICT (task) DO UPDATE SET fence = excluded.fence WHERE madeira_fence.fence <= excluded.fence`
 	return func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, fenceTable); err != nil {
-			return fmt.Errorf("make the table madeira_fence: %w", err)
+		if err := ensureFenceTable(ctx, tx, dialect); err != nil {
+			return err
 		}
 		result, err := tx.ExecContext(ctx, statement, name, g.Hold.Fence)
 		if err != nil {

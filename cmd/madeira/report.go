@@ -35,18 +35,18 @@ type stepView struct {
 	task task.Task
 }
 
-// A messageView is a message of a run.
+// A messageView is a message of a run that is not delivered.
 type messageView struct {
 	Channel string        `json:"channel"`
 	Status  string        `json:"status"`
 	Error   *task.Failure `json:"error,omitempty"`
 }
 
-// messageViews returns the messages of a run and how far their delivery is.
+// messageViews returns the messages of a run that are not delivered.
 func messageViews(tasks []task.Task) []messageView {
-	views := []messageView{}
+	var views []messageView
 	for _, t := range tasks {
-		if t.Type == task.TypeDeliver {
+		if t.Type == task.TypeDeliver && t.State != task.Success {
 			views = append(views, messageView{Channel: channelOf(t), Status: string(t.State), Error: failureOf(t)})
 		}
 	}
@@ -116,7 +116,11 @@ func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID s
 	}
 	view, steps := newRunView(run, repeated), stepViews(tasks)
 	if p.output == "json" {
-		err = p.json(map[string]any{"run": view, "steps": steps, "messages": messageViews(tasks)})
+		object := map[string]any{"run": view, "steps": steps}
+		if open := messageViews(tasks); len(open) > 0 {
+			object["messages"] = open
+		}
+		err = p.json(object)
 	} else {
 		writeReport(p.stdout, run, repeated, steps)
 		p.hints(cfg, run, tasks)

@@ -95,14 +95,19 @@ func (p *program) runChecked(ctx context.Context, r *process, view *progressView
 	if created.Existing {
 		fmt.Fprintf(p.stderr, "%s is open as run %s; taking it up\n", keyName(created.Run), created.Run.ID)
 	}
-	if err := work(ctx, r, view, created.Run.ID); err != nil {
+	takeUp := "interrupted; the same call takes the run up again"
+	if created.Run.Key == "" {
+		takeUp = "interrupted; the job has no upstream_key, so the same call makes a new run: madeira serve goes on with this one"
+	}
+	if err := work(ctx, r, view, created.Run.ID, takeUp); err != nil {
 		return err
 	}
 	return p.report(ctx, r.db, r.config, created.Run.ID)
 }
 
-// work runs an engine for one run until it is over, and shows how far it is.
-func work(ctx context.Context, r *process, view *progressView, runID string) error {
+// work runs an engine for one run until it is over, and shows how far it is. When
+// it is interrupted, takeUp says how to go on.
+func work(ctx context.Context, r *process, view *progressView, runID, takeUp string) error {
 	worker, err := r.engine(ctx, runID, view)
 	if err != nil {
 		return err
@@ -118,7 +123,7 @@ func work(ctx context.Context, r *process, view *progressView, runID string) err
 	<-watched
 	view.close()
 	if err == nil && (status == "" || status.Live()) { // "": interrupted before anybody looked
-		return &exitError{code: exitInterrupted, err: errors.New("interrupted; the same call takes the run up again")}
+		return &exitError{code: exitInterrupted, err: errors.New(takeUp)}
 	}
 	return err
 }

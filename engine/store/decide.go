@@ -57,7 +57,8 @@ func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error
 	return all, nil
 }
 
-// needs returns how the needs of each task ended.
+// needs returns how the needs of each task ended, without what they left: there
+// may be thousands of edges, and scopes brings what a condition refers to.
 func (db *DB) needs(ctx context.Context, rows []undecidedRow) (map[int64]map[string]task.StepResult, error) {
 	ids := make([]int64, len(rows))
 	found := make(map[int64]map[string]task.StepResult, len(rows))
@@ -68,7 +69,7 @@ func (db *DB) needs(ctx context.Context, rows []undecidedRow) (map[int64]map[str
 		Waiting int64
 		resultRow
 	}
-	err := db.read.NewRaw("SELECT d.task_id AS waiting, "+resultColumns+` FROM task_dependency d JOIN task_queue AS t ON t.id = d.needs_id
+	err := db.read.NewRaw(`SELECT d.task_id AS waiting, t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.failure FROM task_dependency d JOIN task_queue AS t ON t.id = d.needs_id
 		WHERE d.task_id IN (?)`, bun.List(ids)).Scan(ctx, &edges)
 	if err != nil {
 		return nil, fmt.Errorf("read what undecided tasks need: %w", err)

@@ -150,9 +150,12 @@ LEFT JOIN task_queue t ON t.id = h.id
 LEFT JOIN run r ON r.id = t.run_id
 WHERE l.task_id IS NULL OR r.status = 'cancelled'`
 
+// pgExpired leaves out tasks whose row somebody holds: one worker that hangs
+// between its guard and its commit must not keep the others from being rescued.
 const pgExpired = `
 SELECT l.task_id, l.fence, t.crashes FROM task_lease l JOIN task_queue t ON t.id = l.task_id
-WHERE l.lease_until < coalesce($1::timestamptz, statement_timestamp()) ORDER BY l.lease_until LIMIT $2`
+WHERE l.lease_until < coalesce($1::timestamptz, statement_timestamp()) ORDER BY l.lease_until LIMIT $2
+FOR UPDATE OF t SKIP LOCKED`
 
 // pgPromote moves what is due and says how long until the next is: NULL when there
 // is none. The select sees task_later as it was before.

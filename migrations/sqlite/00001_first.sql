@@ -115,7 +115,7 @@ CREATE TABLE task_queue (
   finished_at  integer
 );
 CREATE UNIQUE INDEX task_of_step ON task_queue (run_id, step, element) WHERE step IS NOT NULL;
-CREATE INDEX task_of_run ON task_queue (run_id) WHERE run_id IS NOT NULL AND step IS NULL;
+CREATE INDEX task_of_run ON task_queue (run_id) WHERE run_id IS NOT NULL;
 
 -- Pending tasks that are due and not held: what a claim reads, and deletes from.
 CREATE TABLE task_ready (
