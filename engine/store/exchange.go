@@ -25,11 +25,12 @@ type batch struct {
 type answer struct {
 	finished  []task.Hold // the outcomes that were written
 	claimed   []task.Claimed
+	claim     int64 // what claimed is marked with
 	undecided bool
 }
 
-// An orphan is a claiming transaction whose commit was not acknowledged: it may
-// have left tasks to this worker that the worker knows nothing of.
+// An orphan is a claiming transaction whose answer did not reach the worker: it
+// may have left tasks to the worker that the worker knows nothing of.
 type orphan struct {
 	claim  int64
 	worker string
@@ -54,6 +55,9 @@ func (db *DB) Exchange(ctx context.Context, worker string, done []task.Outcome, 
 	}
 	lost, err := db.lost(ctx, worker, done, a.finished)
 	if err != nil {
+		if len(a.claimed) > 0 {
+			db.adopt(b.orphan(a.claim)) // committed, and the caller gets an error instead of them
+		}
 		return task.Exchange{}, err
 	}
 	slices.SortFunc(a.claimed, func(x, y task.Claimed) int {
@@ -95,15 +99,19 @@ func (db *DB) exchange(ctx context.Context, b batch, a *answer) error {
 		got, err := db.hot.exchange(ctx, b)
 		if err != nil {
 			if b.want.N > 0 && db.dialect.fails(err) == unsure {
-				db.adopt(orphan{claim: b.claim, worker: b.worker, lease: b.want.Lease, since: time.Now()})
+				db.adopt(b.orphan(b.claim))
 			}
 			return err
 		}
 		a.finished = append(a.finished, got.finished...)
 		a.claimed = append(a.claimed, got.claimed...)
-		a.undecided = got.undecided
+		a.claim, a.undecided = b.claim, got.undecided
 		return nil
 	})
+}
+
+func (b batch) orphan(claim int64) orphan {
+	return orphan{claim: claim, worker: b.worker, lease: b.want.Lease, since: time.Now()}
 }
 
 func (db *DB) adopt(o orphan) {
@@ -167,9 +175,11 @@ func (db *DB) lost(ctx context.Context, worker string, done []task.Outcome, fini
 		}
 	}
 	var rows []struct{ TaskID, Fence int64 }
-	err := db.bun.NewRaw(`SELECT task_id, fence FROM task_log
-		WHERE task_id IN (?) AND worker = ? AND claimed_at IS NOT NULL
-		AND coalesce(reason, '') NOT IN (?, ?)`, bun.List(ids), worker, task.ReasonLeaseLost, task.ReasonPoison).Scan(ctx, &rows)
+	err := db.again(ctx, func() error {
+		return db.bun.NewRaw(`SELECT task_id, fence FROM task_log
+			WHERE task_id IN (?) AND worker = ? AND claimed_at IS NOT NULL
+			AND coalesce(reason, '') NOT IN (?, ?)`, bun.List(ids), worker, task.ReasonLeaseLost, task.ReasonPoison).Scan(ctx, &rows)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("look for outcomes written before: %w", err)
 	}

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
+
+	"github.com/uptrace/bun"
 
 	"madeira/engine/task"
 )
@@ -16,6 +19,28 @@ func (db *DB) LoseAnswers(n int) {
 	db.hot = &silent{hotPath: db.hot, left: n}
 	db.dialect = unanswered{db.dialect}
 }
+
+// FailReadBacks makes the next n looks for outcomes written before fail as if
+// their connection had broken.
+func (db *DB) FailReadBacks(n int) {
+	db.bun.AddQueryHook(&deaf{left: n})
+	db.dialect = unanswered{db.dialect}
+}
+
+// deaf ends the context of a query before it is sent, which is all a hook can do.
+type deaf struct{ left int }
+
+func (d *deaf) BeforeQuery(ctx context.Context, event *bun.QueryEvent) context.Context {
+	if d.left == 0 || !strings.Contains(event.Query, "FROM task_log") {
+		return ctx
+	}
+	d.left--
+	broken, cancel := context.WithCancelCause(ctx)
+	cancel(errSilence)
+	return broken
+}
+
+func (*deaf) AfterQuery(context.Context, *bun.QueryEvent) {}
 
 // Orphans returns how many claims are waiting to be given back.
 func (db *DB) Orphans() int {
@@ -41,7 +66,7 @@ func (s *silent) exchange(ctx context.Context, b batch) (answer, error) {
 type unanswered struct{ dialect }
 
 func (u unanswered) fails(err error) failure {
-	if errors.Is(err, errSilence) {
+	if errors.Is(err, errSilence) || errors.Is(err, context.Canceled) {
 		return unsure
 	}
 	return u.dialect.fails(err)
