@@ -15,6 +15,7 @@ type control struct {
 	terms  []term
 	where  *node
 	format amountFormat // of the declared number
+	minor  bool         // the declared number is in minor units, as its column is
 	scale  int          // of the computed one
 	money  bool
 }
@@ -117,6 +118,9 @@ func (c *control) fits(p *plan, column int) error {
 		if of.kind == dataset.Money && col.kind == dataset.Money && of.currency < 0 && col.currency < 0 && of.code != col.code {
 			return fmt.Errorf("%s and %s are not in the same currency; give each a control of its own", of.set.Name, col.set.Name)
 		}
+		if c.line != nil && of.formula == nil && col.formula == nil && of.set.Minor != col.set.Minor {
+			return fmt.Errorf("only one of %s and %s has minor_units, so the declared number can be in either; give each a control of its own", of.set.Name, col.set.Name)
+		}
 	}
 	return nil
 }
@@ -126,6 +130,7 @@ func (c *control) columnFormat(col *column) {
 	c.scale = max(c.scale, col.scale)
 	c.money = c.money || col.kind == dataset.Money
 	if col.formula == nil {
+		c.minor = col.set.Minor && c.line != nil
 		groups := c.format.groups
 		c.format = col.amount
 		if c.format.decimal == '.' && len(c.format.groups) == 0 {
@@ -240,7 +245,7 @@ func (t *tally) verdict(c *control, values []aggregate, declared *string) verdic
 	case declared == nil:
 		v.short, v.why = true, "the file does not say it; it may be cut"
 	default:
-		c.compare(&v, computed)
+		c.compare(&v, computed, code)
 	}
 	return v
 }
@@ -267,13 +272,22 @@ func (t *tally) currency(c *control, values []aggregate) (code string, mixed boo
 	return code, mixed
 }
 
-// compare compares the declared number with the computed one.
-func (c *control) compare(v *verdict, computed dataset.Sum) {
+// compare compares the declared number with the computed one, whose amounts are
+// in the currency code.
+func (c *control) compare(v *verdict, computed dataset.Sum, code string) {
 	n, wrong := c.format.parse([]byte(*v.Declared))
 	if wrong != fine {
 		of := column{kind: dataset.Decimal, amount: c.format}
 		_, v.why = of.explain(wrong, []byte(*v.Declared))
 		return
+	}
+	if c.minor {
+		// Amounts were read, so their currency is known; nothing is 0 in any.
+		exponent, _ := dataset.Exponent(code)
+		if n.Scale += exponent; n.Scale > dataset.MaxScale {
+			v.why = "the declared number has too many decimals"
+			return
+		}
 	}
 	scale := max(n.Scale, c.scale)
 	left, err := dataset.SumOf(n.Mant).Raise(scale - n.Scale)
@@ -285,6 +299,8 @@ func (c *control) compare(v *verdict, computed dataset.Sum) {
 		v.OK = true
 	default:
 		v.short = order > 0 && c.terms[0].what == "count"
-		v.why = "they differ"
+		if v.why = "they differ"; c.minor {
+			v.why += "; the declared number is read in minor units, as its column is"
+		}
 	}
 }

@@ -44,3 +44,33 @@ func TestControls_DoNotAddAmountsOfDifferentCurrencies(t *testing.T) {
 		}
 	}
 }
+
+func TestControls_ReadTheirLineInMinorUnitsAsTheColumnIs(t *testing.T) {
+	t.Parallel()
+	const fen = "`a`: {`from`: `a`, `type`: `money`, `currency`: `CNY`, `minor_units`: true}"
+	const named = "`a`: {`from`: `a`, `type`: `money`, `minor_units`: true}, `ccy`: {`from`: `ccy`, `type`: `currency`}"
+	for _, test := range []struct{ name, content, columns, computed, want string }{
+		{"fen", "a\n12345\n# 12345\n", fen, "sum(a)", ""},
+		{"fen in groups", "a\n1234500\n# 1,234,500\n", fen, "sum(a)", ""},
+		{"yuan where rows have fen", "a\n12345\n# 123.45\n", fen, "sum(a)", "declared 123.45, computed 123.45: they differ; the declared number is read in minor units"},
+		{"another number", "a\n12345\n# 12346\n", fen, "sum(a)", "declared 12346, computed 123.45: they differ"},
+		{"no rows", "a\n# 0\n", fen, "sum(a)", ""},
+		{"yen", "a,ccy\n12345,JPY\n# 12345\n", named, "sum(a)", ""},
+		{"dinars", "a,ccy\n12345,KWD\n1,KWD\n# 12346\n", named, "sum(a)", ""},
+		{"no rows and no currency", "a,ccy\n# 0\n", named, "sum(a)", ""},
+		{"rows", "a,ccy\n12345,KWD\n1,KWD\n# 2\n", named, "count()", ""},
+		{"fen and yuan", "a,b\n100,1\n# 200\n", fen + ", `b`: {`from`: `b`, `type`: `money`, `currency`: `CNY`}", "sum(a)+sum(b)", "only one of a and b has minor_units"},
+		{"a column of yuan beside it", "a,b\n100,1\n# 1.00\n", fen + ", `b`: {`from`: `b`, `type`: `money`, `currency`: `CNY`}", "sum(b)", ""},
+		{"too many decimals", "a\n0\n# 0.00000000000000001\n", fen, "sum(a)", "the declared number has too many decimals"},
+	} {
+		v, err := controlled(t, test.content, test.columns, test.computed)
+		if test.want == "" && (err != nil || !v.OK) || test.want != "" && (v.OK || err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %+v, error %v, want %q", test.name, v, err, test.want)
+		}
+	}
+	// A value comes from another step or an input, where money is in whole units.
+	_, _, err := parse(t, "bill.csv", "a\n12345\n", "{`controls`: [{`name`: `total`, `declared`: {`value`: `123.45`}, `computed`: `sum(a)`}], `columns`: {"+fen+"}}")
+	if err != nil {
+		t.Errorf("a value in yuan: %v", err)
+	}
+}
