@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -203,8 +204,38 @@ func TestLoad_RefusesASQLiteKeyWhoseCollationTakesTextsForEqual(t *testing.T) {
 		refusal(t, kit.Attempt(settings(t, d, ""), task(1, 1)), "load.type", `"upstream_key"`, "keys that differ are equal")
 		kit.Exec(db, `DROP TABLE bill`)
 	}
+	kit.Exec(db, `CREATE TABLE bill (upstream_key TEXT COLLATE NOCASE, note TEXT)`)
+	kit.Exec(db, `CREATE UNIQUE INDEX loose ON bill (upstream_key)`)
+	cure := `DROP INDEX "main"."loose"; CREATE UNIQUE INDEX "bill_upstream_key" ON "bill" ("upstream_key" COLLATE BINARY)`
+	refusal(t, kit.Attempt(settings(t, d, ""), task(1, 1)), "load.type", "NOCASE", cure)
+	kit.Exec(db, cure)
+	looseColumn(t, kit, db)
+	kit.Exec(db, `DROP TABLE bill`)
 	kit.Exec(db, `CREATE TABLE bill (upstream_key TEXT PRIMARY KEY, note TEXT COLLATE NOCASE)`)
 	if got, want := counts(run(t, kit.Attempt(settings(t, d, ""), task(2, 1)))), "inserted 3, same 0, repeated 0, conflict_count 0, rejected 0, gone 0"; got != want {
 		t.Errorf("with a collation that compares bytes: %s, want %s", got, want)
+	}
+}
+
+// looseColumn loads into a table whose column takes a and A for equal, and whose
+// unique index does not.
+func looseColumn(t *testing.T, kit *steptest.Kit, db *step.Database) {
+	t.Helper()
+	for i, load := range []struct {
+		rows [][]any
+		want string
+	}{
+		{[][]any{{"a", "x"}}, "inserted 1, same 0, repeated 0, conflict_count 0, rejected 0, gone 0"},
+		{[][]any{{"a", "x"}, {"A", "y"}}, "inserted 1, same 1, repeated 0, conflict_count 0, rejected 0, gone 0"},
+		{[][]any{{"a", "z"}, {"A", "y"}}, "inserted 0, same 1, repeated 0, conflict_count 1, rejected 0, gone 0"},
+	} {
+		with := settings(t, kit.Dataset(noteSchema(), load.rows...), `, "on_conflict": "update"`)
+		if got := counts(run(t, kit.Attempt(with, task(10+i, 1)))); got != load.want {
+			t.Errorf("load %d into a loose column: %s, want %s", i+1, got, load.want)
+		}
+	}
+	got := kit.Table(db, "SELECT upstream_key, note FROM bill ORDER BY upstream_key COLLATE BINARY")
+	if want := [][]string{{"A", "y"}, {"a", "z"}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("the table holds %v, want %v", got, want)
 	}
 }

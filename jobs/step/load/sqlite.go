@@ -163,25 +163,35 @@ func (s *sqlite) checkUnique(ctx context.Context) error {
 	return s.checkCollation(ctx)
 }
 
-// checkCollation refuses a key of which texts that differ can be equal.
+// checkCollation refuses a key of which texts that differ can be equal by its
+// unique index. The collation of the column itself is of no account: lines are
+// looked up by that of the index.
 func (s *sqlite) checkCollation(ctx context.Context) error {
-	const query = `SELECT x.coll FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
+	const query = `SELECT x.coll, l.name, l.origin FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
 		WHERE l."unique" = 1 AND l.partial = 0 AND x.key = 1 AND lower(x.name) = lower(?3) AND upper(x.coll) <> 'BINARY'
 		AND (SELECT count(*) FROM pragma_index_info(l.name, ?2)) = 1`
-	var collation string
-	err := s.db.Read.QueryRowContext(ctx, query, s.tableName(), s.schemaName(), s.set.Key).Scan(&collation)
+	var collation, index, origin string
+	err := s.db.Read.QueryRowContext(ctx, query, s.tableName(), s.schemaName(), s.set.Key).Scan(&collation, &index, &origin)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return classify(err)
 	}
+	cure := "make the table anew with the column declared TEXT, whose collation is BINARY"
+	if origin == "c" {
+		cure = fmt.Sprintf("run: DROP INDEX %s.%s; %s", quote(s.schemaName()), quote(index), createUnique(s.plan, s.set.Key, " COLLATE BINARY"))
+	}
 	return step.PermanentCode("load.type", fmt.Errorf(
-		"column %q has the collation %s, by which keys that differ are equal; declare it TEXT, with the collation BINARY", s.set.Key, collation))
+		"the unique index on column %q has the collation %s, by which keys that differ are equal; %s", s.set.Key, collation, cure))
 }
 
 func noUnique(p plan, key string) error {
 	return step.PermanentCode("load.no_unique_key", fmt.Errorf(
-		"the table has no unique index on %q alone, so nothing keeps a key from coming twice; run: CREATE UNIQUE INDEX %s ON %s (%s)",
-		key, quote(p.table[len(p.table)-1]+"_"+key), p.name(), quote(key)))
+		"the table has no unique index on %q alone, so nothing keeps a key from coming twice; run: %s", key, createUnique(p, key, "")))
+}
+
+// createUnique returns the statement that makes the index a load needs.
+func createUnique(p plan, key, collation string) string {
+	return fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s%s)", quote(p.table[len(p.table)-1]+"_"+key), p.name(), quote(key), collation)
 }

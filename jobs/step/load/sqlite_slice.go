@@ -288,7 +288,8 @@ func (p *plan) insertRows(n int) string {
 }
 
 // findRows returns the statement that finds the lines of n keys, each with the
-// number of its key. A plus sign keeps the driver from making times of texts.
+// number of its key. A plus sign keeps the driver from making times of texts. The
+// collation is that of the unique index; that of the column may be looser.
 func (p *plan) findRows(n int) string {
 	names := ""
 	for i, c := range p.columns {
@@ -301,7 +302,7 @@ func (p *plan) findRows(n int) string {
 		list[i] = fmt.Sprintf("(%d, ?)", i)
 	}
 	return "WITH wanted (i, k) AS (VALUES " + strings.Join(list, ", ") + ") SELECT i" + names + " FROM wanted CROSS JOIN " +
-		p.name() + " AS t ON t." + quote(p.keyColumn().target) + " = k"
+		p.name() + " AS t ON t." + quote(p.keyColumn().target) + " = k COLLATE BINARY"
 }
 
 // updateRow returns the statement that writes the content of one line, its key last.
@@ -312,7 +313,7 @@ func (p *plan) updateRow() string {
 			sets = append(sets, quote(c.target)+" = ?")
 		}
 	}
-	return "UPDATE " + p.name() + " SET " + strings.Join(sets, ", ") + " WHERE " + quote(p.keyColumn().target) + " = ?"
+	return "UPDATE " + p.name() + " SET " + strings.Join(sets, ", ") + " WHERE " + quote(p.keyColumn().target) + " = ? COLLATE BINARY"
 }
 
 // rendered is one column of a batch in the form in which SQLite keeps it: all
