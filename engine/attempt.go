@@ -16,6 +16,7 @@ import (
 // Why the context of an attempt is cancelled.
 var (
 	errLeaseLost = errors.New("the lease of the task is lost: another attempt owns it, or its run was cancelled")
+	errUnrenewed = errors.New("the lease of the task could not be renewed in time: the state database did not answer, or this machine is overloaded")
 	errTimeout   = errors.New("the step took longer than its timeout")
 	errShutdown  = errors.New("the worker is shutting down")
 )

@@ -113,8 +113,8 @@ func (d *dispatcher) settle(lost []task.Hold) {
 	d.unsent = d.unsent[:0:0]
 }
 
-// start runs a claimed task in a goroutine of its own, unless the answer took so
-// long that the lease can no longer be trusted.
+// start runs a claimed task in a goroutine of its own. When the answer took so
+// long that the lease can no longer be trusted, it hands the task back instead.
 func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	lease := c.Lease
 	if lease <= 0 {
@@ -122,15 +122,18 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	}
 	now := d.cfg.Clock()
 	left := trusted(asked, lease).Sub(now)
-	if left <= 0 {
-		d.logger(c).WarnContext(d.calls, "lease lost: the claim was answered too late", "took", now.Sub(asked))
-		return
-	}
 	ctx, cancel := context.WithCancelCause(d.attempts)
 	a := &attempt{Claimed: c, began: now, cancel: cancel}
-	a.deadline = time.AfterFunc(left, func() { cancel(errLeaseLost) })
+	a.deadline = time.AfterFunc(left, func() { cancel(errUnrenewed) })
 	d.board.add(a)
 	d.cfg.Observer.Started(c)
+	if left <= 0 {
+		d.logger(c).WarnContext(d.calls, "the claim was answered too late to begin; the task is handed back", "took", now.Sub(asked))
+		cancel(errUnrenewed)
+		d.conclude(ctx, a, ending{Err: errUnrenewed, Cause: errUnrenewed})
+		d.board.free(a)
+		return
+	}
 	go d.run(ctx, a)
 }
 

@@ -19,6 +19,8 @@ type Engine struct {
 	due     chan struct{} // a task was put off: ask when the next is due
 	decide  chan struct{} // a blocked task waits for a decision
 	written chan struct{} // outcomes were written: the run may be over
+
+	unrescued bool // the last look for leases that have run out failed; of the rescuer alone
 }
 
 // New returns an engine, or everything that is wrong with the configuration.

@@ -210,6 +210,10 @@ func TestFault_F06_AnAttemptEndsBeforeItsLeaseWhenTheDatabaseIsAway(t *testing.T
 			t.Errorf("the task was done %s after the database came back", d)
 		}
 		w.wantStatus(run, task.RunSuccess)
+		w.wantMoves(run, "a", "pending infrastructure", "success ")
+		if a := w.task(run, "a"); a.Attempt != 1 || a.Crashes != 0 {
+			t.Errorf("the outage cost %d attempts and %d crashes, want none", a.Attempt-1, a.Crashes)
+		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

@@ -33,7 +33,8 @@ var deliveryRetry = task.Retry{MaxAttempts: 12, Delay: 10 * time.Second, Factor:
 
 // outcomeOf decides what the end of an attempt becomes. Random is in [0, 1);
 // mask hides secrets in text. It reports false when the result must be dropped,
-// because the task is not ours any more.
+// because the task is not ours any more. A lease that could only not be renewed
+// may be ours still: what the attempt came to is handed in, and the fence decides.
 func outcomeOf(c task.Claimed, end ending, random float64, mask func(string) string) (task.Outcome, bool) {
 	if errors.Is(end.Cause, errLeaseLost) || errors.Is(end.Err, step.ErrLeaseLost) {
 		return task.Outcome{}, false
@@ -90,7 +91,9 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 	switch {
 	case class == task.InfrastructureFailure:
 		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonInfrastructure, true
-		o.Delay = time.Duration((1 + random) / 2 * float64(infrastructureDelay))
+		if !errors.Is(end.Cause, errUnrenewed) { // which took most of a lease, and is over when this is read
+			o.Delay = time.Duration((1 + random) / 2 * float64(infrastructureDelay))
+		}
 	case class == task.PermanentFailure, failed >= c.Retry.Attempts():
 		o.To, o.Reason = task.Error, string(class)
 	default:
@@ -114,10 +117,13 @@ func asked(r task.Retry, err error) time.Duration {
 func classOf(cause, err error) task.Class {
 	var permanent *step.PermanentError
 	var infrastructure *step.InfrastructureError
+	unrenewed := errors.Is(cause, errUnrenewed)
 	switch {
+	case unrenewed && (errors.Is(err, context.Canceled) || errors.Is(err, errUnrenewed)):
+		return task.InfrastructureFailure // whatever the step calls that
 	case errors.As(err, &permanent):
 		return task.PermanentFailure
-	case errors.As(err, &infrastructure), machineFull(err):
+	case errors.As(err, &infrastructure), machineFull(err), unrenewed:
 		return task.InfrastructureFailure
 	case errors.Is(cause, errTimeout):
 		return task.TimeoutFailure
@@ -143,6 +149,9 @@ func failureOf(class task.Class, end ending) *task.Failure {
 	var crash *panicError
 	if errors.As(end.Err, &crash) {
 		f.Code, f.Stack = "step.panic", crash.stack
+	}
+	if class == task.InfrastructureFailure && errors.Is(end.Cause, errUnrenewed) && !errors.Is(end.Err, errUnrenewed) {
+		f.Message = errUnrenewed.Error() + ": " + f.Message
 	}
 	if class == task.TimeoutFailure {
 		f.Code = "step.timeout"
