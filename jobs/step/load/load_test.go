@@ -193,3 +193,16 @@ func previous(t *testing.T, rows step.Dataset) map[string]json.RawMessage {
 	}
 	return map[string]json.RawMessage{"rows": ref}
 }
+
+func TestLoad_TakesAnyNamesOfTablesAndColumns(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, _ *step.Database) {
+		schema := dataset.Schema{Columns: []dataset.Column{{Name: "k", Kind: dataset.Text}, {Name: "i", Kind: dataset.Text}, {Name: "n", Kind: dataset.Text}}}
+		with := settings(t, kit.Dataset(schema, []any{"a", "x", "y"}), "")
+		with = strings.NewReplacer(`"table": "bill"`, `"table": "wanted"`, `"key": "upstream_key"`, `"key": "k"`).Replace(with)
+		run(t, kit.Attempt(with, task(1, 1)))
+		if got, want := counts(run(t, kit.Attempt(with, task(2, 1)))), "inserted 0, same 1, repeated 0, conflict_count 0, rejected 0, gone 0"; got != want {
+			t.Errorf("again: %s, want %s", got, want)
+		}
+	})
+}

@@ -301,8 +301,8 @@ func (p *plan) findRows(n int) string {
 	for i := range list {
 		list[i] = fmt.Sprintf("(%d, ?)", i)
 	}
-	return "WITH wanted (i, k) AS (VALUES " + strings.Join(list, ", ") + ") SELECT i" + names + " FROM wanted CROSS JOIN " +
-		p.name() + " AS t ON t." + quote(p.keyColumn().target) + " = k COLLATE BINARY"
+	return "WITH madeira_wanted (i, k) AS (VALUES " + strings.Join(list, ", ") + ") SELECT w.i" + names + " FROM madeira_wanted AS w CROSS JOIN " +
+		p.name() + " AS t ON t." + quote(p.keyColumn().target) + " = w.k COLLATE BINARY"
 }
 
 // updateRow returns the statement that writes the content of one line, its key last.
