@@ -119,3 +119,19 @@ func TestLoad_CountsConflictsInsideTheLoadBeforeItOverwrites(t *testing.T) {
 		}
 	})
 }
+
+func TestLoad_ThatHasOverwrittenLinesKeepsItsCountWhenTheLimitIsLowered(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, _ *step.Database) {
+		run(t, kit.Attempt(lastDiffers(t, kit, `, "conflicts": {"max": 1, "else": "fail"}`), task(2, 1)))
+		rows := bill("a", 900)
+		rows[750][2] = int64(1)
+		with := settings(t, kit.Dataset(billSchema(), rows...), `, "on_conflict": "update", "conflicts": {"max": 0, "else": "fail"}`)
+		for fence := int64(2); fence <= 3; fence++ {
+			out := refusal(t, kit.Attempt(with, task(2, fence)), "load.conflicts", "1 line has the key")
+			if got, want := counts(out), "inserted 100, same 799, repeated 0, conflict_count 1, rejected 0, gone 0"; got != want {
+				t.Errorf("attempt %d: %s, want %s", fence, got, want)
+			}
+		}
+	})
+}
