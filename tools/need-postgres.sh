@@ -32,7 +32,7 @@ install_postgres() {
 
 case "${MADEIRA_TEST_POSTGRES:-}" in
 postgres://* | postgresql://*)
-	echo "postgresql: the server that MADEIRA_TEST_POSTGRES names"
+	echo "the tests run on: sqlite (embedded), postgresql (the server that MADEIRA_TEST_POSTGRES names)"
 	exit 0
 	;;
 esac
@@ -47,4 +47,4 @@ if ! dir=$(find_postgres); then
 		exit 1
 	fi
 fi
-echo "postgresql: $("$dir/postgres" --version | sed 's/^postgres (PostgreSQL) //') in $dir"
+echo "the tests run on: sqlite (embedded), postgresql $("$dir/postgres" --version | sed 's/^postgres (PostgreSQL) //') ($dir)"
