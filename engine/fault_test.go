@@ -25,7 +25,7 @@ type renewals struct {
 	n *atomic.Int64
 }
 
-func (r renewals) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error) {
+func (r renewals) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
 	r.n.Add(int64(len(held)))
 	return r.Queue.Heartbeat(ctx, worker, held, lease)
 }

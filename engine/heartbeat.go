@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"madeira/engine/task"
 )
 
 // heartbeat renews the leases of everything this process holds in one call, and
@@ -13,14 +16,15 @@ func (e *Engine) heartbeat(ctx context.Context) (time.Duration, error) {
 	held := e.board.held()
 	call, cancel := context.WithTimeout(ctx, every)
 	defer cancel()
-	lost, err := e.cfg.Queue.Heartbeat(call, e.cfg.Worker, held, e.cfg.Lease)
+	beat, err := e.cfg.Queue.Heartbeat(call, e.cfg.Worker, held, e.cfg.Lease)
 	if err != nil {
 		return 0, err
 	}
-	for _, hold := range lost {
+	for _, hold := range beat.Lost {
 		e.board.lose(hold)
 	}
 	now := e.cfg.Clock()
+	held = slices.DeleteFunc(held, func(h task.Hold) bool { return slices.Contains(beat.Skipped, h) })
 	e.board.extend(held, trusted(sent, e.cfg.Lease).Sub(now))
 	return max(every-now.Sub(sent), 0), nil
 }

@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"madeira/engine"
 	"madeira/engine/task"
 	"madeira/jobs/step"
 )
@@ -83,5 +85,50 @@ func TestFault_F06_AClaimAnsweredTooLateIsHandedBackUnspent(t *testing.T) {
 			t.Errorf("%d crashes, %d attempts, %d calls of the step; want 0, 1 and 1", got.Crashes, got.Attempt, calls.Load())
 		}
 		w.checkLog(run)
+	})
+}
+
+// skipping tells the engine for a while that every lease was skipped.
+type skipping struct {
+	engine.Queue
+	on *atomic.Bool
+}
+
+func (s skipping) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
+	if s.on.Load() {
+		return task.Beat{Skipped: slices.Clone(held)}, nil
+	}
+	return s.Queue.Heartbeat(ctx, worker, held, lease)
+}
+
+func TestHeartbeat_ALeaseThatWasSkippedIsNotTrustedForLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var on atomic.Bool
+		stopped := map[int64]time.Duration{} // attempts by fence, one after the other
+		w := newWorld(t, map[string]runner{"work": func(ctx context.Context, in step.Input) (step.Output, error) {
+			on.Store(in.Task.Fence == 1)
+			began := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			on.Store(false)
+			stopped[in.Task.Fence] = time.Since(began)
+			return step.Output{}, ctx.Err()
+		}})
+		run := w.create("k", task.NewTask{Step: "a", Type: "work"})
+		cfg := w.config("one")
+		cfg.Queue = skipping{Queue: w.db, on: &on}
+		stop := w.start(w.engine(cfg))
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if d := stopped[1]; d == 0 || d >= cfg.Lease {
+			t.Errorf("the attempt was cancelled after %s, want before its lease of %s was over", d, cfg.Lease)
+		}
+		w.wantMoves(run, "a", "pending infrastructure", "success ")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
 	})
 }

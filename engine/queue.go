@@ -19,8 +19,8 @@ type Queue interface {
 	Exchange(ctx context.Context, worker string, done []task.Outcome, want task.Want) (task.Exchange, error)
 
 	// Heartbeat extends the leases of what the worker holds, by lease from now,
-	// and returns the holds that are lost, and those whose run was cancelled.
-	Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (lost []task.Hold, err error)
+	// and tells of which it could not: see task.Beat.
+	Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error)
 
 	// Rescue moves up to limit tasks whose lease has run out back to pending, or
 	// to error as poison at the third crash, and returns how many.

@@ -296,8 +296,8 @@ func (r relay) Exchange(ctx context.Context, worker string, done []task.Outcome,
 	return through(r, "exchange", func() (task.Exchange, error) { return r.Queue.Exchange(ctx, worker, done, want) })
 }
 
-func (r relay) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error) {
-	return through(r, "heartbeat", func() ([]task.Hold, error) { return r.Queue.Heartbeat(ctx, worker, held, lease) })
+func (r relay) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
+	return through(r, "heartbeat", func() (task.Beat, error) { return r.Queue.Heartbeat(ctx, worker, held, lease) })
 }
 
 func (r relay) Rescue(ctx context.Context, limit int) (int, error) {

@@ -18,16 +18,16 @@ type expired struct {
 }
 
 // Heartbeat implements engine.Queue and notes that the worker was seen.
-func (db *DB) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error) {
-	var lost []task.Hold
+func (db *DB) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
+	var beat task.Beat
 	err := db.again(ctx, func() (err error) {
-		lost, err = db.hot.heartbeat(ctx, worker, held, lease)
+		beat, err = db.hot.heartbeat(ctx, worker, held, lease)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("extend %d leases: %w", len(held), err)
+		return task.Beat{}, fmt.Errorf("extend %d leases: %w", len(held), err)
 	}
-	return lost, nil
+	return beat, nil
 }
 
 // Rescue implements engine.Queue. The attempt that crashed stays counted and gets

@@ -23,17 +23,17 @@ func TestHeartbeat_ExtendsWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 		held := claim(t, db, 2)
 		stale := task.Hold{TaskID: held[1].TaskID, Fence: 9}
 		clock.move(50 * time.Second)
-		lost, err := db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, stale}, time.Minute)
-		if err != nil || !slices.Equal(lost, []task.Hold{stale}) {
-			t.Fatalf("lost = %v, %v; want the stale hold", lost, err)
+		beat, err := db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, stale}, time.Minute)
+		if err != nil || !slices.Equal(beat.Lost, []task.Hold{stale}) {
+			t.Fatalf("lost = %v, %v; want the stale hold", beat.Lost, err)
 		}
 		clock.move(30 * time.Second)
 		if n, err := db.Rescue(t.Context(), 10); n != 1 || err != nil {
 			t.Errorf("Rescue = %d, %v; want 1: the one that was not extended", n, err)
 		}
-		lost, err = db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, held[1].Hold}, time.Minute)
-		if err != nil || !slices.Equal(lost, []task.Hold{held[1].Hold}) {
-			t.Errorf("lost after a rescue = %v, %v; want %v", lost, err, held[1].Hold)
+		beat, err = db.Heartbeat(t.Context(), worker, []task.Hold{held[0].Hold, held[1].Hold}, time.Minute)
+		if err != nil || !slices.Equal(beat.Lost, []task.Hold{held[1].Hold}) {
+			t.Errorf("lost after a rescue = %v, %v; want %v", beat.Lost, err, held[1].Hold)
 		}
 		seen, err := db.Workers(t.Context())
 		if err != nil || len(seen) != 1 || !seen[0].SeenAt.Equal(clock.now()) || seen[0].StartedAt.Equal(clock.now()) {
@@ -49,11 +49,39 @@ func TestHeartbeat_NamesHoldsOfACancelledRun(t *testing.T) {
 		create(t, db, newRun("k", steps(noop("a"))))
 		c := claim(t, db, 1)[0]
 		write(t, db, "UPDATE run SET status = 'cancelled'")
-		lost, err := db.Heartbeat(t.Context(), worker, []task.Hold{c.Hold}, time.Minute)
-		if err != nil || !slices.Equal(lost, []task.Hold{c.Hold}) {
-			t.Errorf("lost = %v, %v; want the hold of the cancelled run", lost, err)
+		beat, err := db.Heartbeat(t.Context(), worker, []task.Hold{c.Hold}, time.Minute)
+		if err != nil || !slices.Equal(beat.Lost, []task.Hold{c.Hold}) {
+			t.Errorf("lost = %v, %v; want the hold of the cancelled run", beat.Lost, err)
 		}
 	})
+}
+
+func TestHeartbeat_NamesWhatSomebodyHoldsAsSkippedUntilItIsFree(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.Postgres(t), store.Options{})
+	create(t, db, newRun("k", steps(noop("a"), noop("b"))))
+	held := claim(t, db, 2)
+	_, pool := db.SQL()
+	tx, err := pool.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT FROM task_lease WHERE task_id = $1 FOR UPDATE", held[0].TaskID); err != nil {
+		t.Fatal(err)
+	}
+	holds := []task.Hold{held[0].Hold, held[1].Hold}
+	beat, err := db.Heartbeat(t.Context(), worker, holds, time.Minute)
+	if err != nil || len(beat.Lost) != 0 || !slices.Equal(beat.Skipped, holds[:1]) {
+		t.Errorf("while one is locked: %+v, %v; want it skipped and nothing lost", beat, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	beat, err = db.Heartbeat(t.Context(), worker, holds, time.Minute)
+	if err != nil || len(beat.Lost)+len(beat.Skipped) != 0 {
+		t.Errorf("afterwards: %+v, %v; want all extended", beat, err)
+	}
 }
 
 func TestFault_F11_TheThirdCrashIsPoison(t *testing.T) {

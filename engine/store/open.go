@@ -50,7 +50,7 @@ type DB struct {
 // is one transaction.
 type hotPath interface {
 	exchange(ctx context.Context, b batch) (answer, error)
-	heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error)
+	heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error)
 	expired(ctx context.Context, limit int) ([]expired, error)
 	promote(ctx context.Context, limit int) (int, time.Duration, error)
 	close() error

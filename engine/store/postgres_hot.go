@@ -127,16 +127,27 @@ func fillClaimed(c *task.Claimed, payload, refs, retry []byte, timeoutMS int64) 
 	c.NeedsRun = c.RunID != ""
 }
 
-func (p *postgres) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) ([]task.Hold, error) {
+func (p *postgres) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
 	ids, fences := make([]int64, len(held)), make([]int64, len(held))
 	for i, h := range held {
 		ids[i], fences[i] = h.TaskID, h.Fence
 	}
 	rows, err := p.pool.Query(ctx, pgHeartbeat, p.instant(), ids, fences, lease.Microseconds(), worker)
 	if err != nil {
-		return nil, err
+		return task.Beat{}, err
 	}
-	return pgx.CollectRows(rows, readHold)
+	var beat task.Beat
+	var h task.Hold
+	var lost bool
+	_, err = pgx.ForEachRow(rows, []any{&h.TaskID, &h.Fence, &lost}, func() error {
+		if lost {
+			beat.Lost = append(beat.Lost, h)
+		} else {
+			beat.Skipped = append(beat.Skipped, h)
+		}
+		return nil
+	})
+	return beat, err
 }
 
 func (p *postgres) expired(ctx context.Context, limit int) ([]expired, error) {

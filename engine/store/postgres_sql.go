@@ -132,7 +132,7 @@ FROM claimed`
 const pgUndecided = `SELECT EXISTS (SELECT FROM task_undecided)`
 
 // pgHeartbeat extends leases. A lease that somebody holds locked is being finished
-// or rescued: it is left alone, and neither waited for nor lost yet.
+// or rescued: it is left alone, and neither waited for nor lost yet, but told of.
 const pgHeartbeat = `
 WITH held AS MATERIALIZED (
   SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS h(id, fence)
@@ -144,11 +144,12 @@ WITH held AS MATERIALIZED (
 ), seen AS (
   UPDATE worker SET seen_at = coalesce($1::timestamptz, clock_timestamp()) WHERE id = $5
 )
-SELECT h.id, h.fence FROM held h
+SELECT h.id, h.fence, l.task_id IS NULL OR coalesce(r.status = 'cancelled', false) FROM held h
 LEFT JOIN task_lease l ON l.task_id = h.id AND l.fence = h.fence
+LEFT JOIN mine ON mine.task_id = l.task_id
 LEFT JOIN task_queue t ON t.id = h.id
 LEFT JOIN run r ON r.id = t.run_id
-WHERE l.task_id IS NULL OR r.status = 'cancelled'`
+WHERE mine.task_id IS NULL OR r.status = 'cancelled'`
 
 // pgExpired leaves out tasks whose row somebody holds: one worker that hangs
 // between its guard and its commit must not keep the others from being rescued.

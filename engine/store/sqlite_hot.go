@@ -179,9 +179,9 @@ func scanClaimed(rows *sql.Rows) (task.Claimed, error) {
 	return c, nil
 }
 
-func (s *sqlite) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (lost []task.Hold, err error) {
+func (s *sqlite) heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (beat task.Beat, err error) {
 	err = s.writing(ctx, func(ctx context.Context, tx *liteTx) error {
-		lost = nil
+		beat.Lost = nil
 		for _, h := range held {
 			n, err := tx.run(ctx, liteBeat, h.TaskID, h.Fence, tx.now.Add(lease).UnixMicro())
 			if err != nil {
@@ -194,13 +194,13 @@ func (s *sqlite) heartbeat(ctx context.Context, worker string, held []task.Hold,
 				}
 			}
 			if cancelled {
-				lost = append(lost, h)
+				beat.Lost = append(beat.Lost, h)
 			}
 		}
 		_, err := tx.run(ctx, liteSeen, worker, tx.now.UnixMicro())
 		return err
 	}, liteBeat, liteCancelled, liteSeen)
-	return lost, err
+	return beat, err
 }
 
 func (s *sqlite) expired(ctx context.Context, limit int) ([]expired, error) {

@@ -113,6 +113,13 @@ type Artifact struct {
 	Origin string // of a fetched file
 }
 
+// A Beat is what came of a heartbeat for the holds whose leases it did not just
+// extend. The zero value says that it extended all of them.
+type Beat struct {
+	Lost    []Hold // of another attempt or over, or their run was cancelled
+	Skipped []Hold // not extended, because somebody is writing them: ask again
+}
+
 // A Want says what a worker would take.
 type Want struct {
 	N     int      // free slots; 0 claims nothing
