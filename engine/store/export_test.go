@@ -23,7 +23,7 @@ func (db *DB) LoseAnswers(n int) {
 // FailReadBacks makes the next n looks for outcomes written before fail as if
 // their connection had broken.
 func (db *DB) FailReadBacks(n int) {
-	db.bun.AddQueryHook(&deaf{left: n})
+	db.bun = db.bun.WithQueryHook(&deaf{left: n})
 	db.dialect = unanswered{db.dialect}
 }
 
