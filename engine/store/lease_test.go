@@ -155,7 +155,7 @@ func TestGuard_RefusesALostFenceAndHoldsTheTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.move(time.Hour)
-		rescued := make(chan int)
+		rescued := make(chan int, 1)
 		go func() {
 			n, err := db.Rescue(context.WithoutCancel(t.Context()), 10)
 			if err != nil {
@@ -163,13 +163,26 @@ func TestGuard_RefusesALostFenceAndHoldsTheTask(t *testing.T) {
 			}
 			rescued <- n
 		}()
+		passedOver := false // PostgreSQL leaves a locked row out, SQLite waits for its writer
 		select {
 		case n := <-rescued:
-			t.Errorf("Rescue during a guarded transaction moved %d tasks, want it to wait", n)
+			passedOver = true
+			if n != 0 {
+				t.Errorf("Rescue during a guarded transaction moved %d tasks, want none", n)
+			}
 		case <-time.After(200 * time.Millisecond):
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
+		}
+		if passedOver {
+			go func() {
+				n, err := db.Rescue(context.WithoutCancel(t.Context()), 10)
+				if err != nil {
+					t.Error(err)
+				}
+				rescued <- n
+			}()
 		}
 		if n := <-rescued; n != 1 {
 			t.Errorf("Rescue after the commit moved %d tasks, want 1", n)
