@@ -96,6 +96,11 @@ func (v *progressView) line(text string) {
 // watch shows what the engine works at, until ctx is done. Whoever starts it in
 // a goroutine waits for it before close.
 func (v *progressView) watch(ctx context.Context, running func() []engine.Running) {
+	defer func() {
+		if p := recover(); p != nil { // what is shown is no reason to end what is done
+			fmt.Fprintf(v, "progress is not shown any more: panic: %v\n", p)
+		}
+	}()
 	tick := time.NewTicker(barInterval)
 	defer tick.Stop()
 	for {
