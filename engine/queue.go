@@ -51,3 +51,48 @@ type Comparer interface {
 	// is a success. The task is finished either way.
 	Compare(ctx context.Context, h task.Hold, took time.Duration) (repeatedOf string, version int, err error)
 }
+
+// Gates is what the engine needs of limits, pauses and circuits.
+type Gates interface {
+	// Admit moves up to limit held tasks to where they can be claimed: those whose
+	// limits have room, the probes of circuits, and those whose pause is over; and
+	// takes aside what became ready under a pause or an open circuit. It returns
+	// how many became claimable, and how long until the next can: 0 when none is
+	// known.
+	Admit(ctx context.Context, limit int) (n int, next time.Duration, err error)
+
+	// Judge looks at the counts of the given circuits and at those whose time has
+	// come, and opens, half opens or closes them. It returns the changes it made.
+	Judge(ctx context.Context, keys []string) ([]task.CircuitChange, error)
+}
+
+// Flow is what the engine needs to run more than a plain graph.
+type Flow interface {
+	// Expand makes a task for each element of a claimed for_each row, in one
+	// transaction that also puts the row into waiting until all are over. A lost
+	// fence is step.ErrLeaseLost.
+	Expand(ctx context.Context, h task.Hold, elements []task.Element) error
+
+	// Spawn makes the run that a claimed task starts, and puts the task into
+	// waiting until it is over. A lost fence is step.ErrLeaseLost.
+	Spawn(ctx context.Context, h task.Hold, run task.NewRun) (task.Created, error)
+
+	// NextPhase begins the following phase of up to limit runs of which one is
+	// over, or ends them, and returns how many.
+	NextPhase(ctx context.Context, limit int) (int, error)
+
+	// Expire stops up to limit runs that are out of time, and returns how many.
+	Expire(ctx context.Context, limit int) (int, error)
+}
+
+// A Bell wakes other processes that work on the same database. It is a hint:
+// what it does not carry is found by polling.
+type Bell interface {
+	// Ring tells the others that something became claimable. It does not block;
+	// rings in short succession may be one.
+	Ring()
+
+	// Listen calls heard whenever another process rang, until ctx is done or the
+	// database is away. It may be called again after an error.
+	Listen(ctx context.Context, heard func()) error
+}

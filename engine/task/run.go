@@ -21,6 +21,12 @@ type Run struct {
 	Connections []string        // those the job may use
 	Reason      string          // given with --again
 	RepeatedOf  string          // UUID of the run that had done it
+	Actor       string          // who asked for it; "" for a schedule
+	RerunOf     string          // UUID of the run whose frozen steps and kept outputs it takes; "" for none
+	Overrides   json.RawMessage // what a rerun changed, {step: {setting: value}}; nil for nothing
+	ParentTask  int64           // the task that waits for it; 0 for none
+	Timeout     time.Duration   // from the first claim; 0: none
+	Stopped     string          // "cancelled" or "timeout": nothing but finally runs any more; "" while it may go on
 	CreatedAt   time.Time
 	StartedAt   time.Time // zero until a task was claimed
 	FinishedAt  time.Time // zero while live
@@ -35,18 +41,44 @@ type NewRun struct {
 	Job        JobVersion
 }
 
-// A NewTask is a step, frozen.
+// A NewTask is a step, frozen. Steps of on_failure and finally need only steps of
+// their own phase.
 type NewTask struct {
-	Step      string
-	Type      string
-	Source    bool
-	Settings  json.RawMessage
-	Refs      []string
-	Condition string
-	Needs     []string // steps
-	Retry     Retry
-	Timeout   time.Duration
-	Priority  int
+	Step            string
+	Type            string
+	Source          bool
+	Settings        json.RawMessage
+	Refs            []string
+	Condition       string
+	Needs           []string // steps
+	Retry           Retry
+	Timeout         time.Duration
+	Priority        int
+	Phase           Phase // "" is PhaseMain
+	ContinueOnError bool
+	ForEach         json.RawMessage // a list, an object or a text with one expression; nil: one task
+	MaxParallel     int             // elements at once; 0: no limit of its own
+	Limits          []Limit
+	Circuit         string // the downstream it speaks with, with its type in front: "fetch/alipay-sftp"; "" for none
+}
+
+// A Phase is a part of a run that begins when the one before is over.
+type Phase string
+
+// The phases in their order.
+const (
+	PhaseMain      Phase = "main"
+	PhaseOnFailure Phase = "on_failure" // skipped unless a step of main failed
+	PhaseFinally   Phase = "finally"    // always, also after a cancel; a failure here is a warning
+)
+
+// A Limit is what a task has to pass before it can be claimed. Either Slots or
+// Rate is set.
+type Limit struct {
+	Key   string  `json:"key"`
+	Slots int     `json:"slots,omitempty"` // tasks under the key at once
+	Rate  float64 `json:"rate,omitempty"`  // tasks a second
+	Burst int     `json:"burst,omitempty"` // tokens the bucket holds; 0: 1
 }
 
 // A JobVersion is a checked job as its file stood.

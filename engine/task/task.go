@@ -37,6 +37,15 @@ type Claimed struct {
 	Retry    Retry
 	Timeout  time.Duration // 0: none
 	Priority int
+
+	Each            json.RawMessage // of an element of a for_each: {key, value, index}; nil for others
+	ForEach         json.RawMessage // of the row that expands and later joins; nil for others
+	MaxParallel     int             // elements at once; 0: no limit of its own
+	ContinueOnError bool
+	Limited         bool   // it holds slots, which its outcome gives back
+	Circuit         string // the downstream it speaks with, of which its outcome tells; "" for none
+	Woken           string // why it left waiting, a Wake; "" when it has not waited
+
 	At       time.Time     // the claim, by the database's clock
 	Lease    time.Duration // how long the claim holds without a heartbeat, from At
 }
@@ -61,10 +70,12 @@ type StepResult struct {
 // An Outcome is how an attempt ended, to be written under its fence.
 type Outcome struct {
 	Hold
-	To        State         // Success, Error, Pending (try again), Cancelled
+	To        State         // Success, Error, Pending (try again), Waiting, Cancelled
 	Reason    string        // of a move to pending: "retry", "released", "infrastructure"; of an error its class
 	Unspent   bool          // the attempt does not count
-	Delay     time.Duration // of a move to pending: how long from now, by the database's clock
+	Delay     time.Duration // of a move to pending: how long from now, by the database's clock; of one to waiting: when it expires, 0 never
+	Limited   bool          // as in Claimed
+	Circuit   string        // as in Claimed
 	Outputs   json.RawMessage
 	Digest    string // of a source
 	Warning   string
@@ -164,4 +175,10 @@ const (
 	ReasonCondition      = "condition"    // skipped by its own "if": counts as success for successors
 	ReasonNeedsFailed    = "needs_failed" // skipped because something before it failed: counts as failure
 	ReasonRepeated       = "repeated"     // cancelled: the sources had not changed
+	ReasonCancelled      = "cancelled"    // a person stopped the run
+	ReasonRunTimeout     = "run_timeout"  // the run was out of time
+	ReasonRedrive        = "redrive"      // a person sent it on again
+	ReasonReused         = "reused"       // a rerun took the outputs of an earlier version
+	ReasonElements       = "elements"     // waiting for the elements of its for_each
+	ReasonChild          = "child"        // waiting for the run it started
 )

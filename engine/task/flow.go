@@ -1,0 +1,51 @@
+package task
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Element of a for_each, in the order of its list.
+type Element struct {
+	Key   string          // of an object its key, of a list its index
+	Value json.RawMessage // what each.value gives
+}
+
+// What wakes a waiting task.
+const (
+	WakeJoined   = "joined"   // all its elements are over
+	WakeChild    = "child"    // the run it started is over
+	WakeAnswered = "answered" // a person answered
+	WakeArrived  = "arrived"  // what it waited for is there
+	WakeExpired  = "expired"  // its time is over
+)
+
+// A CircuitState is where the circuit of a downstream is.
+type CircuitState string
+
+// The states of a circuit.
+const (
+	CircuitClosed   CircuitState = "closed"    // everything goes through
+	CircuitOpen     CircuitState = "open"      // nothing does until the cool-down is over
+	CircuitHalfOpen CircuitState = "half_open" // up to three probes do
+	CircuitRamp     CircuitState = "ramp"      // held tasks go through in growing numbers
+)
+
+// A CircuitChange tells that a circuit has changed its state. Of all processes
+// one gets it.
+type CircuitChange struct {
+	Key     string
+	From    CircuitState
+	To      CircuitState
+	Until   time.Time // of an open one: when probes go
+	Failure *Failure  // of the attempt that tripped it
+}
+
+// An Action is what a person did, for the audit log.
+type Action struct {
+	Actor   string
+	Action  string // "cancel", "redrive", "rerun", "pause", "resume"
+	Subject string // "run:ID", "task:ID", "type:NAME", "job:NAME"
+	Reason  string
+	Detail  json.RawMessage
+}
