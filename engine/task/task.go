@@ -46,8 +46,8 @@ type Claimed struct {
 	Circuit         string // the downstream it speaks with, of which its outcome tells; "" for none
 	Woken           string // why it left waiting, a Wake; "" when it has not waited
 
-	At       time.Time     // the claim, by the database's clock
-	Lease    time.Duration // how long the claim holds without a heartbeat, from At
+	At    time.Time     // the claim, by the database's clock
+	Lease time.Duration // how long the claim holds without a heartbeat, from At
 }
 
 // A Scope is what expressions of a run's tasks can refer to.
