@@ -133,10 +133,11 @@ type Beat struct {
 
 // A Want says what a worker would take.
 type Want struct {
-	N     int      // free slots; 0 claims nothing
-	Types []string // step types it knows
-	RunID string   // only tasks of this run and its deliveries; "" for any
-	Lease time.Duration
+	N      int      // free slots; 0 claims nothing
+	Types  []string // step types it knows
+	RunID  string   // only tasks of this run and its deliveries; "" for any
+	Oldest int      // how many of N go to the tasks that wait longest, whatever their priority
+	Lease  time.Duration
 }
 
 // An Exchange is the answer to outcomes handed in and slots offered.

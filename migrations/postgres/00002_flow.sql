@@ -23,6 +23,7 @@ ALTER TABLE task_queue
   ADD COLUMN parent_id         bigint,   -- of an element: the row of its step, which joins
   ADD COLUMN limits            json,     -- limits to pass before it is ready; NULL: none
   ADD COLUMN circuit           text,     -- the downstream it speaks with; NULL: none
+  ADD COLUMN stop              text,     -- of a task at work: its run was stopped ('cancelled' or 'run_timeout'), it must not go on
   ADD COLUMN reused_of         bigint,   -- the task of an earlier run whose outputs these are
   ADD COLUMN placed            boolean NOT NULL DEFAULT false;  -- Madeira itself made the row; false: it came through the public door
 -- A claim and an outcome update every row twice; half a page of room keeps both within it (HOT).
@@ -150,6 +151,6 @@ ALTER TABLE task_ready DROP CONSTRAINT task_ready_pkey, ADD PRIMARY KEY (task_id
 CREATE INDEX task_ready_order ON task_ready (priority, task_id);
 ALTER TABLE task_queue SET (fillfactor = 70);
 ALTER TABLE task_queue DROP COLUMN phase, DROP COLUMN continue_on_error, DROP COLUMN for_each, DROP COLUMN max_parallel,
-  DROP COLUMN each, DROP COLUMN parent_id, DROP COLUMN limits, DROP COLUMN circuit, DROP COLUMN reused_of, DROP COLUMN placed;
+  DROP COLUMN each, DROP COLUMN parent_id, DROP COLUMN limits, DROP COLUMN circuit, DROP COLUMN stop, DROP COLUMN reused_of, DROP COLUMN placed;
 ALTER TABLE run DROP COLUMN actor, DROP COLUMN overrides, DROP COLUMN rerun_of, DROP COLUMN parent_task, DROP COLUMN phase,
   DROP COLUMN later_steps, DROP COLUMN timeout_ms, DROP COLUMN deadline, DROP COLUMN stopped_at, DROP COLUMN stopped;

@@ -21,6 +21,7 @@ ALTER TABLE task_queue ADD COLUMN each              text;  -- of an element: {ke
 ALTER TABLE task_queue ADD COLUMN parent_id         integer;  -- of an element: the row of its step, which joins
 ALTER TABLE task_queue ADD COLUMN limits            text;  -- limits to pass before it is ready; NULL: none
 ALTER TABLE task_queue ADD COLUMN circuit           text;  -- the downstream it speaks with; NULL: none
+ALTER TABLE task_queue ADD COLUMN stop              text;  -- of a task at work: its run was stopped ('cancelled' or 'run_timeout'), it must not go on
 ALTER TABLE task_queue ADD COLUMN reused_of         integer;  -- the task of an earlier run whose outputs these are
 ALTER TABLE task_queue ADD COLUMN placed            integer NOT NULL DEFAULT 0;  -- Madeira itself made the row; false: it came through the public door
 
@@ -194,5 +195,6 @@ ALTER TABLE task_queue DROP COLUMN each;
 ALTER TABLE task_queue DROP COLUMN parent_id;
 ALTER TABLE task_queue DROP COLUMN limits;
 ALTER TABLE task_queue DROP COLUMN circuit;
+ALTER TABLE task_queue DROP COLUMN stop;
 ALTER TABLE task_queue DROP COLUMN reused_of;
 ALTER TABLE task_queue DROP COLUMN placed;
