@@ -27,6 +27,8 @@ type answer struct {
 	claimed   []task.Claimed
 	claim     int64 // what claimed is marked with
 	undecided bool
+	readied   int  // tasks that became claimable
+	held      bool // a limit holds a task that became due
 }
 
 // An orphan is a claiming transaction whose answer did not reach the worker: it
@@ -63,7 +65,7 @@ func (db *DB) Exchange(ctx context.Context, worker string, done []task.Outcome, 
 	slices.SortFunc(a.claimed, func(x, y task.Claimed) int {
 		return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(x.TaskID, y.TaskID))
 	})
-	return task.Exchange{Lost: lost, Claimed: a.claimed, Undecided: a.undecided}, nil
+	return task.Exchange{Lost: lost, Claimed: a.claimed, Undecided: a.undecided, Readied: a.readied, Held: a.held}, nil
 }
 
 // oneByOne writes each outcome in a transaction of its own, the least of it where
@@ -105,7 +107,7 @@ func (db *DB) exchange(ctx context.Context, b batch, a *answer) error {
 		}
 		a.finished = append(a.finished, got.finished...)
 		a.claimed = append(a.claimed, got.claimed...)
-		a.claim, a.undecided = b.claim, got.undecided
+		a.claim, a.undecided, a.readied, a.held = b.claim, a.undecided || got.undecided, a.readied+got.readied, a.held || got.held
 		return nil
 	})
 }

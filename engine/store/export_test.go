@@ -83,6 +83,6 @@ func FinishStatement(done []task.Outcome) (text string, args []any) {
 
 // The texts whose plans are checked.
 const (
-	ClaimText = pgClaim
+	ClaimText = pgPick + pgClaim + pgClaimed
 	PickText  = litePick
 )

@@ -20,9 +20,10 @@ import (
 // protocol because bun puts its arguments into the text and a prepared
 // statement for each text would be thrown away at once.
 type postgres struct {
-	pool  *pgxpool.Pool
-	plain *pgxpool.Pool
-	clock func() time.Time // nil: the server's
+	pool   *pgxpool.Pool
+	plain  *pgxpool.Pool
+	clock  func() time.Time // nil: the server's
+	floors floors
 }
 
 func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {

@@ -18,29 +18,71 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	now := p.instant()
 	if len(b.ended) > 0 {
 		text, args := finishing(now, b.ended)
-		send.Queue(text, args...).Query(func(rows pgx.Rows) (err error) {
-			a.finished, err = pgx.CollectRows(rows, readHold)
+		send.Queue(text, args...).Query(func(rows pgx.Rows) error { return a.readFinished(rows) })
+	}
+	for _, w := range b.want.Parts() {
+		c := p.claiming(now, b, w)
+		send.Queue(c.text, c.args...).Query(func(rows pgx.Rows) error {
+			before := len(a.claimed)
+			took, err := a.readClaimed(rows, w.Lease)
+			c.answered(a.claimed[before:], took)
 			return err
 		})
 	}
-	if b.want.N > 0 {
-		text, args := pgClaim, []any{now, b.worker, b.want.Types, b.want.N, b.want.Lease.Microseconds(), b.claim}
-		if b.want.RunID != "" {
-			text, args = pgClaimOfRun, append(args, b.want.RunID)
-		}
-		send.Queue(text, args...).Query(func(rows pgx.Rows) (err error) {
-			a.claimed, err = pgx.CollectRows(rows, readClaimed)
-			return err
-		})
+	if send.Len() == 0 {
+		return a, nil
 	}
-	send.Queue(pgUndecided).QueryRow(func(row pgx.Row) error { return row.Scan(&a.undecided) })
 	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
 		return answer{}, err
 	}
-	for i := range a.claimed {
-		a.claimed[i].Lease = b.want.Lease
-	}
 	return a, nil
+}
+
+// A claim is a statement that claims, with its arguments, and what to do with how
+// long it took.
+type claim struct {
+	text     string
+	args     []any
+	answered func(claimed []task.Claimed, took time.Duration)
+}
+
+func (p *postgres) claiming(now *time.Time, b batch, w task.Want) claim {
+	c := claim{
+		args:     []any{now, b.worker, w.Types, w.N, w.Lease.Microseconds(), b.claim},
+		answered: func([]task.Claimed, time.Duration) {},
+	}
+	pick := pgPick
+	switch f, low := p.floors.of(w); {
+	case w.RunID != "":
+		pick, c.args = pgPickOfRun, append(c.args, w.RunID)
+	case w.Oldest > 0:
+		pick, c.args = pgPickAged, append(c.args, w.Oldest)
+	case low:
+		pick, c.args = pgPickFrom, append(c.args, f.priority, f.id)
+	default:
+		c.answered = func(claimed []task.Claimed, took time.Duration) { p.floors.scanned(w, claimed, took) }
+	}
+	c.text = pick + pgClaim + pgClaimed
+	return c
+}
+
+// readFinished reads what a finishing statement returns: see pgFollowed.
+func (a *answer) readFinished(rows pgx.Rows) error {
+	var h task.Hold
+	_, err := pgx.ForEachRow(rows, []any{&h.TaskID, &h.Fence}, func() error {
+		switch h.TaskID {
+		case -1:
+			a.readied += int(h.Fence)
+		case -2:
+			a.undecided = a.undecided || h.Fence > 0
+		case -3:
+			a.held = a.held || h.Fence > 0
+		default:
+			a.finished = append(a.finished, h)
+		}
+		return nil
+	})
+	return err
 }
 
 // finishing returns the statement that writes the outcomes, with its arguments.
@@ -51,21 +93,20 @@ func finishing(now *time.Time, rows []ended) (text string, args []any) {
 	unspent, crashed := make([]bool, n), make([]bool, n)
 	outputs, digests, warnings := make([]*string, n), make([]*string, n), make([]*string, n)
 	failures, logged := make([]*string, n), make([]*string, n)
-	effects := false
 	for i, e := range rows {
 		ids[i], fences[i], to[i], reasons[i] = e.TaskID, e.Fence, string(e.To), nullable(e.Reason)
 		unspent[i], crashed[i] = e.Unspent, e.crashed
 		delays[i], took[i] = e.Delay.Microseconds(), e.Took.Milliseconds()
 		outputs[i], digests[i], warnings[i] = e.outputs.argument(), nullable(e.Digest), nullable(e.Warning)
 		failures[i], logged[i] = e.failure.argument(), e.logged.argument()
-		effects = effects || len(e.messages) > 0 || len(e.Artifacts) > 0
 	}
 	args = []any{now, ids, fences, to, reasons, unspent, crashed, delays, outputs, digests, warnings, failures, logged, took}
-	if !effects {
-		return pgFinish + pgFinished, args
+	p := partsOf(rows)
+	if p.effects {
+		args = append(args, messageArrays(rows)...)
+		args = append(args, artifactArrays(rows)...)
 	}
-	args = append(args, messageArrays(rows)...)
-	return pgFinish + pgEffects + pgFinished, append(args, artifactArrays(rows)...)
+	return p.text(), args
 }
 
 func messageArrays(rows []ended) []any {
@@ -94,33 +135,39 @@ func artifactArrays(rows []ended) []any {
 	return []any{ids, fences, kinds, names, digests, sizes, counts, origins}
 }
 
-func readHold(row pgx.CollectableRow) (h task.Hold, err error) {
-	err = row.Scan(&h.TaskID, &h.Fence)
-	return h, err
-}
-
-func readClaimed(row pgx.CollectableRow) (task.Claimed, error) {
-	var c task.Claimed
-	var payload, refs, retry []byte
-	var timeout int64
-	err := row.Scan(&c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs,
-		&c.Attempt, &c.Crashes, &retry, &timeout, &c.Priority, &c.At)
-	if err != nil {
-		return c, err
+// readClaimed returns how long the claim took the server.
+func (a *answer) readClaimed(rows pgx.Rows, lease time.Duration) (took time.Duration, err error) {
+	defer rows.Close()
+	var us int64
+	for rows.Next() {
+		var c task.Claimed
+		var payload, refs, retry, each, forEach []byte
+		var timeout int64
+		var at *time.Time
+		err := rows.Scan(&us, &c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs,
+			&c.Attempt, &c.Crashes, &retry, &timeout, &c.Priority, &at,
+			&each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken)
+		if err != nil {
+			return 0, err
+		}
+		if c.TaskID == 0 {
+			continue
+		}
+		c.At, c.Lease, c.Each, c.ForEach = at.UTC(), lease, each, forEach
+		fillClaimed(&c, payload, refs, retry, timeout)
+		a.claimed = append(a.claimed, c)
 	}
-	c.At = c.At.UTC()
-	fillClaimed(&c, payload, refs, retry, timeout)
-	return c, nil
+	return time.Duration(us) * time.Microsecond, rows.Err()
 }
 
 // fillClaimed reads what stands as JSON in the row of a claimed task. What a
 // stranger wrote into refs or retry and does not fit counts as not given.
 func fillClaimed(c *task.Claimed, payload, refs, retry []byte, timeoutMS int64) {
 	c.Settings = json.RawMessage(payload)
-	if json.Unmarshal(refs, &c.Refs) != nil {
+	if len(refs) > 2 && json.Unmarshal(refs, &c.Refs) != nil {
 		c.Refs = nil
 	}
-	if json.Unmarshal(retry, &c.Retry) != nil {
+	if len(retry) > 2 && json.Unmarshal(retry, &c.Retry) != nil {
 		c.Retry = task.Retry{}
 	}
 	c.Timeout = time.Duration(timeoutMS) * time.Millisecond
@@ -139,10 +186,14 @@ func (p *postgres) heartbeat(ctx context.Context, worker string, held []task.Hol
 	var beat task.Beat
 	var h task.Hold
 	var lost bool
-	_, err = pgx.ForEachRow(rows, []any{&h.TaskID, &h.Fence, &lost}, func() error {
-		if lost {
+	var stop string
+	_, err = pgx.ForEachRow(rows, []any{&h.TaskID, &h.Fence, &lost, &stop}, func() error {
+		switch {
+		case lost:
 			beat.Lost = append(beat.Lost, h)
-		} else {
+		case stop != "":
+			beat.Stopped = append(beat.Stopped, h)
+		default:
 			beat.Skipped = append(beat.Skipped, h)
 		}
 		return nil

@@ -74,6 +74,7 @@ type Outcome struct {
 	Reason    string        // of a move to pending: "retry", "released", "infrastructure"; of an error its class
 	Unspent   bool          // the attempt does not count
 	Delay     time.Duration // of a move to pending: how long from now, by the database's clock; of one to waiting: when it expires, 0 never
+	InRun     bool          // the task belongs to a run
 	Limited   bool          // as in Claimed
 	Circuit   string        // as in Claimed
 	Outputs   json.RawMessage
@@ -127,7 +128,8 @@ type Artifact struct {
 // A Beat is what came of a heartbeat for the holds whose leases it did not just
 // extend. The zero value says that it extended all of them.
 type Beat struct {
-	Lost    []Hold // of another attempt or over, or their run was cancelled
+	Lost    []Hold // of another attempt or over
+	Stopped []Hold // still ours, but their run was stopped: they have to end
 	Skipped []Hold // not extended, because somebody is writing them: ask again
 }
 
@@ -137,14 +139,32 @@ type Want struct {
 	Types  []string // step types it knows
 	RunID  string   // only tasks of this run and its deliveries; "" for any
 	Oldest int      // how many of N go to the tasks that wait longest, whatever their priority
-	Lease  time.Duration
+
+	Heavy      int      // free slots for tasks of HeavyTypes, beside N
+	HeavyTypes []string // step types it knows that take a processor or much memory
+	Lease      time.Duration
+}
+
+// Parts returns the claims that make up a Want: one for each kind of slot that is
+// free, or none.
+func (w Want) Parts() []Want {
+	var parts []Want
+	if w.N > 0 && len(w.Types) > 0 {
+		parts = append(parts, Want{N: w.N, Types: w.Types, RunID: w.RunID, Lease: w.Lease, Oldest: w.Oldest})
+	}
+	if w.Heavy > 0 && len(w.HeavyTypes) > 0 {
+		parts = append(parts, Want{N: w.Heavy, Types: w.HeavyTypes, RunID: w.RunID, Lease: w.Lease})
+	}
+	return parts
 }
 
 // An Exchange is the answer to outcomes handed in and slots offered.
 type Exchange struct {
 	Lost      []Hold    // outcomes that were dropped: another attempt owns the task
 	Claimed   []Claimed // in order of priority, then age
-	Undecided bool      // some blocked task waits for Decide
+	Undecided bool      // some blocked task waits for Decide, or a run for its next phase
+	Readied   int       // tasks that became claimable, those in Claimed included
+	Held      bool      // a task became due that a limit holds
 }
 
 // An Undecided task is blocked, everything it needs has ended, and the store

@@ -1,0 +1,204 @@
+package store
+
+import "strings"
+
+// pgFinish writes outcomes. Deleting the lease is what proves that the task is
+// still the caller's. Several parts write task_queue, but never the same row: what
+// has just ended was processing, what it releases was blocked or waiting, and what
+// it sends is new. Rows that other transactions may advance too are locked in
+// ascending order first.
+const pgFinish = `
+WITH done AS MATERIALIZED (
+  SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bool[], $7::bool[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[])
+    AS d(id, fence, to_state, reason, unspent, crashed, delay_us, outputs, digest, warning, failure, logged, took_ms)
+), freed AS (
+  DELETE FROM task_lease l USING done d
+  WHERE l.task_id = d.id AND l.fence = d.fence
+    AND (NOT d.crashed OR l.lease_until < coalesce($1::timestamptz, statement_timestamp()))
+  RETURNING d.*
+), fin AS (
+  UPDATE task_queue t SET
+    state = {state}, reason = {reason}, moves = t.moves + 1,
+    attempt = t.attempt - d.unspent::int, crashes = t.crashes + d.crashed::int,
+    outputs = CASE WHEN d.to_state = 'success' THEN d.outputs::json ELSE coalesce(d.outputs::json, t.outputs) END,
+    digest = coalesce(d.digest, t.digest), warning = d.warning, failure = d.failure::jsonb,
+    {again}finished_at = {finished}
+  FROM freed d
+  WHERE t.id = d.id AND t.fence = d.fence AND t.state = 'processing'
+  RETURNING t.id, t.fence, t.run_id, t.step, t.type, t.priority, t.moves, t.attempt + d.unspent::int AS attempt, t.worker, t.claimed_at, t.run_at,
+    t.state AS to_state, t.reason, t.phase, t.continue_on_error, t.parent_id, t.limits, t.circuit, t.failure,
+    d.delay_us, d.warning, d.logged, d.took_ms, coalesce($1::timestamptz, clock_timestamp()) AS at
+), told AS (
+  INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, worker, reason, failure, claimed_at, took_ms, at)
+  SELECT id, moves, 'pending', to_state, attempt, fence, worker, reason, logged::jsonb, claimed_at, took_ms, at FROM fin
+)`
+
+// pgAgain places what is tried again or waits.
+const pgAgain = `, later AS (
+  INSERT INTO task_later (task_id, run_at) SELECT id, run_at FROM fin WHERE to_state IN ('pending', 'waiting') AND delay_us > 0
+), back AS (
+  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM fin WHERE to_state = 'pending' AND delay_us <= 0 AND limits IS NULL
+), back_held AS (
+  INSERT INTO task_held (task_id, gate, priority) SELECT id, ` + pgGate + `, priority FROM fin WHERE to_state = 'pending' AND delay_us <= 0 AND limits IS NOT NULL
+)`
+
+// pgDead notes what nobody tries again.
+const pgDead = `, dead AS (
+  INSERT INTO dead_letter (task_id, type, run_id, class, at) SELECT id, type, run_id, failure ->> 'class', at FROM fin WHERE to_state = 'error'
+)`
+
+// pgSlots gives back the places under limits.
+const pgSlots = `, vacated AS (
+  DELETE FROM task_slot s USING fin WHERE s.task_id = fin.id
+)`
+
+// pgCircuit counts what the outcomes say of their downstreams.
+const pgCircuit = `, counted AS (
+  INSERT INTO circuit_count (key, worker, bucket, good, bad)
+  SELECT circuit, coalesce(worker, ''), date_bin('15 seconds', at, 'epoch'), count(*) FILTER (WHERE to_state = 'success'), count(*) FILTER (WHERE to_state <> 'success')
+  FROM fin WHERE circuit IS NOT NULL AND (to_state = 'success' OR failure ->> 'class' IN ('transient', 'timeout'))
+  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+  ON CONFLICT (key, bucket, worker) DO UPDATE SET good = circuit_count.good + excluded.good, bad = circuit_count.bad + excluded.bad
+), probed AS (
+  DELETE FROM circuit_probe p USING fin WHERE p.task_id = fin.id
+)`
+
+// pgFlow readies what waited for tasks of a run, and counts down and settles the
+// runs. An element counts for the row of its step and not for the run. What waits
+// for elements goes on however they ended.
+const pgFlow = `, hit AS MATERIALIZED (
+  SELECT dep.task_id, count(*)::int AS n, (count(*) FILTER (WHERE fin.to_state <> 'success' AND NOT fin.continue_on_error))::int AS bad
+  FROM fin JOIN task_dependency dep ON dep.needs_id = fin.id WHERE fin.to_state NOT IN ('pending', 'waiting') GROUP BY dep.task_id
+), stand AS MATERIALIZED (
+  SELECT t.id, t.state FROM task_queue t WHERE t.id = ANY(ARRAY(SELECT task_id FROM hit)) AND t.state IN ('blocked', 'waiting') ORDER BY t.id FOR UPDATE
+), next AS (
+  UPDATE task_queue t SET
+    unmet = t.unmet - hit.n, unmet_failed = t.unmet_failed + hit.bad,
+    state = CASE WHEN {released} THEN 'pending' ELSE t.state END,
+    reason = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.reason END,
+    detail = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.detail END,
+    moves = CASE WHEN {released} THEN t.moves + 1 ELSE t.moves END
+  FROM hit JOIN stand ON stand.id = hit.task_id
+  WHERE t.id = hit.task_id AND t.state = stand.state
+  RETURNING t.id, t.run_id, t.type, t.priority, t.state, t.reason, stand.state AS from_state, t.unmet, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
+), told_next AS (
+  INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
+  SELECT id, moves, from_state, 'pending', attempt, fence, CASE WHEN from_state = 'waiting' THEN reason END, at FROM next WHERE state = 'pending'
+), ready AS (
+  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM next WHERE state = 'pending' AND limits IS NULL RETURNING task_id
+), ready_held AS (
+  INSERT INTO task_held (task_id, gate, priority) SELECT id, ` + pgGate + `, priority FROM next WHERE state = 'pending' AND limits IS NOT NULL RETURNING task_id
+), undecided AS (
+  INSERT INTO task_undecided (task_id) SELECT id FROM next WHERE state = 'blocked' AND unmet = 0 ON CONFLICT DO NOTHING RETURNING task_id
+), tally AS MATERIALIZED (
+  SELECT run_id, count(*)::int AS n,
+    (count(*) FILTER (WHERE to_state <> 'success' AND NOT continue_on_error AND phase <> 'finally'))::int AS failed,
+    (count(*) FILTER (WHERE CASE WHEN to_state = 'success' THEN warning IS NOT NULL ELSE continue_on_error OR phase = 'finally' END))::int AS warned
+  FROM fin WHERE run_id IS NOT NULL AND step IS NOT NULL AND parent_id IS NULL AND to_state NOT IN ('pending', 'waiting') GROUP BY run_id
+), open_run AS MATERIALIZED (
+  SELECT r.id FROM run r WHERE r.id = ANY(ARRAY(SELECT run_id FROM tally)) ORDER BY r.id FOR UPDATE
+), settled AS (
+  UPDATE run r SET
+    open_steps = r.open_steps - y.n, failed_steps = r.failed_steps + y.failed, warned_steps = r.warned_steps + y.warned,
+    status = CASE WHEN r.open_steps > y.n OR r.later_steps > 0 THEN r.status
+      WHEN r.stopped = 'cancelled' THEN 'cancelled' WHEN r.stopped IS NOT NULL OR r.failed_steps + y.failed > 0 THEN 'error'
+      WHEN r.warned_steps + y.warned > 0 THEN 'warning' ELSE 'success' END,
+    finished_at = CASE WHEN r.open_steps <= y.n AND r.later_steps = 0 THEN coalesce($1::timestamptz, clock_timestamp()) END
+  FROM tally y JOIN open_run ON open_run.id = y.run_id
+  WHERE r.id = y.run_id AND r.status IN ('pending', 'running', 'waiting')
+  RETURNING r.id, r.open_steps, r.later_steps, r.parent_task, r.finished_at
+), next_phase AS (
+  INSERT INTO run_undecided (run_id) SELECT id FROM settled WHERE open_steps = 0 AND later_steps > 0 ON CONFLICT DO NOTHING RETURNING run_id
+), child AS (
+  UPDATE task_queue t SET state = 'pending', reason = 'child', detail = 'child', moves = t.moves + 1
+  FROM settled s WHERE t.id = s.parent_task AND t.state = 'waiting' AND s.finished_at IS NOT NULL
+  RETURNING t.id, t.type, t.priority, t.run_id, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
+), told_child AS (
+  INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at) SELECT id, moves, 'waiting', 'pending', attempt, fence, 'child', at FROM child
+), child_later AS (
+  DELETE FROM task_later l USING child WHERE l.task_id = child.id
+), child_ready AS (
+  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM child WHERE limits IS NULL
+), child_held AS (
+  INSERT INTO task_held (task_id, gate, priority) SELECT id, ` + pgGate + `, priority FROM child WHERE limits IS NOT NULL
+)`
+
+// pgReleased is when a task that waited for others moves on without a decision.
+const pgReleased = `t.unmet = hit.n AND (t.state = 'waiting' OR t.unmet_failed + hit.bad = 0 AND t.condition IS NULL)`
+
+// pgEffects makes the tasks that send messages and notes the artifacts. A message
+// whose key is known is left alone.
+const pgEffects = `, message AS (
+  SELECT * FROM unnest($15::bigint[], $16::bigint[], $17::text[], $18::text[]) AS m(id, fence, key, payload)
+), keyed AS (
+  INSERT INTO task_key (type, upstream_key, task_id)
+  SELECT 'deliver', m.key, nextval(pg_get_serial_sequence('task_queue', 'id')) FROM message m JOIN fin USING (id, fence) ORDER BY m.key
+  ON CONFLICT DO NOTHING RETURNING task_id, upstream_key
+), posted AS (
+  INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority, placed)
+  SELECT DISTINCT ON (k.task_id) k.task_id, fin.run_id, 'deliver', m.key, m.payload::json, fin.priority, true
+  FROM keyed k JOIN message m ON m.key = k.upstream_key JOIN fin USING (id, fence)
+  RETURNING id, priority, run_id
+), to_send AS (
+  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, 'deliver', priority, run_id FROM posted
+), kept AS (
+  INSERT INTO artifact (task_id, run_id, kind, name, digest, size_bytes, row_count, origin)
+  SELECT a.id, fin.run_id, a.kind, a.name, a.digest, a.size_bytes, a.row_count, a.origin
+  FROM unnest($19::bigint[], $20::bigint[], $21::text[], $22::text[], $23::text[], $24::bigint[], $25::bigint[], $26::text[])
+    AS a(id, fence, kind, name, digest, size_bytes, row_count, origin) JOIN fin USING (id, fence)
+)`
+
+// What a finishing statement returns: the holds it hit, and, of a run, what
+// became of others under negative ids.
+const (
+	pgFinished = `
+SELECT id, fence FROM fin`
+	pgFollowed = `
+UNION ALL SELECT -1, (SELECT count(*) FROM ready)
+UNION ALL SELECT -2, (SELECT count(*) FROM undecided) + (SELECT count(*) FROM next_phase)
+UNION ALL SELECT -3, (SELECT count(*) FROM ready_held)`
+)
+
+// parts says what the outcomes of a batch ask for. Most batches ask for little, and
+// what a statement does not have costs nothing.
+type parts struct{ again, dead, slots, circuit, flow, effects bool }
+
+func partsOf(rows []ended) parts {
+	var p parts
+	for _, e := range rows {
+		p.again = p.again || e.To == "pending" || e.To == "waiting"
+		p.dead = p.dead || e.To == "error"
+		p.slots = p.slots || e.Limited || e.crashed
+		p.circuit = p.circuit || e.Circuit != "" || e.crashed
+		p.flow = p.flow || e.InRun || e.crashed
+		p.effects = p.effects || len(e.messages) > 0 || len(e.Artifacts) > 0
+	}
+	return p
+}
+
+// text puts a finishing statement together.
+func (p parts) text() string {
+	var b strings.Builder
+	b.WriteString(pgFinish)
+	for _, part := range []struct {
+		wanted bool
+		text   string
+	}{{p.again, pgAgain}, {p.dead, pgDead}, {p.slots, pgSlots}, {p.circuit, pgCircuit}, {p.flow, pgFlow}, {p.effects, pgEffects}} {
+		if part.wanted {
+			b.WriteString(part.text)
+		}
+	}
+	b.WriteString(pgFinished)
+	if p.flow {
+		b.WriteString(pgFollowed)
+	}
+	state, reason, again, finished := "d.to_state", "d.reason", "", "coalesce($1::timestamptz, clock_timestamp())"
+	if p.again {
+		// An attempt of a stopped run does not come back.
+		state = "CASE WHEN d.to_state IN ('pending', 'waiting') THEN CASE WHEN t.stop IS NULL THEN d.to_state ELSE 'cancelled' END ELSE d.to_state END"
+		reason = "CASE WHEN d.to_state IN ('pending', 'waiting') THEN coalesce(t.stop, d.reason) ELSE d.reason END"
+		again = "run_at = CASE WHEN d.to_state IN ('pending', 'waiting') THEN " + finished + " + d.delay_us * interval '1 microsecond' ELSE t.run_at END,\n    "
+		finished = "CASE WHEN d.to_state NOT IN ('pending', 'waiting') OR t.stop IS NOT NULL THEN " + finished + " END"
+	}
+	return strings.NewReplacer("{state}", state, "{reason}", reason, "{again}", again, "{finished}", finished, "{released}", pgReleased).Replace(b.String())
+}
