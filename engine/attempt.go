@@ -72,6 +72,7 @@ func (b *board) end(a *attempt, o task.Outcome) {
 	defer b.mu.Unlock()
 	a.ended = true
 	a.deadline.Stop()
+	o.Alone, o.Ungated = a.RunID == "", !a.Limited && a.Circuit == ""
 	b.done = append(b.done, o)
 	nudge(b.changed)
 }

@@ -168,9 +168,9 @@ func partsOf(rows []ended) parts {
 	for _, e := range rows {
 		p.again = p.again || e.To == "pending" || e.To == "waiting"
 		p.dead = p.dead || e.To == "error"
-		p.slots = p.slots || e.Limited || e.crashed
-		p.circuit = p.circuit || e.Circuit != "" || e.crashed
-		p.flow = p.flow || e.InRun || e.crashed
+		p.slots = p.slots || !e.Ungated
+		p.circuit = p.circuit || !e.Ungated
+		p.flow = p.flow || !e.Alone
 		p.effects = p.effects || len(e.messages) > 0 || len(e.Artifacts) > 0
 	}
 	return p

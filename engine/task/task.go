@@ -10,6 +10,8 @@ const (
 	// TypeCompare is the task that a run without a version gets: it compares the
 	// digests of the sources with those of the last version that ended well.
 	TypeCompare = "compare"
+	// TypeJob is the task that starts another run and waits for it.
+	TypeJob = "job"
 	// TypeDeliver is the task that a message becomes.
 	TypeDeliver = "deliver"
 )
@@ -54,8 +56,16 @@ type Claimed struct {
 type Scope struct {
 	Run     Run
 	Steps   map[string]StepResult // the steps asked for
+	Failure *RunFailure           // what on_failure and finally see; nil in main, or when nothing failed
 	Earlier map[string]json.RawMessage
 	// Earlier holds the outputs of the same step in the last version of the key that ended well; nil where there is none.
+}
+
+// A RunFailure is the first step of main that failed.
+type RunFailure struct {
+	Step     string
+	Error    string
+	Attempts int
 }
 
 // A StepResult is how a step of the run has ended, or stands.
@@ -63,8 +73,9 @@ type StepResult struct {
 	State   State
 	Reason  string
 	Warning string
-	Outputs json.RawMessage // a JSON object, or nil
+	Outputs json.RawMessage // a JSON object, or nil; of a step with for_each a list of them
 	Error   string
+	Excused bool // it failed and what comes after it goes on as if it had not: continue_on_error
 }
 
 // An Outcome is how an attempt ended, to be written under its fence.
@@ -74,7 +85,8 @@ type Outcome struct {
 	Reason    string        // of a move to pending: "retry", "released", "infrastructure"; of an error its class
 	Unspent   bool          // the attempt does not count
 	Delay     time.Duration // of a move to pending: how long from now, by the database's clock; of one to waiting: when it expires, 0 never
-	InRun     bool          // the task belongs to a run
+	Alone     bool          // the task belongs to no run: nothing waits for it. False where that is not known
+	Ungated   bool          // it holds no slots and speaks with no downstream. False where that is not known
 	Limited   bool          // as in Claimed
 	Circuit   string        // as in Claimed
 	Outputs   json.RawMessage
@@ -173,7 +185,9 @@ type Undecided struct {
 	TaskID    int64
 	RunID     string
 	Step      string
-	Condition string // a bare expression; "" for success()
+	Phase     Phase
+	Each      json.RawMessage // of an element of a for_each; nil for others
+	Condition string          // a bare expression; "" for success()
 	Needs     map[string]StepResult
 	Scope     Scope
 }
