@@ -85,7 +85,7 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 	}
 	o.Failure = failureOf(class, end)
 	failed := c.Attempt - c.Crashes // what died with its worker has a limit of its own
-	if c.Type == task.TypeDeliver && c.Retry == (task.Retry{}) {
+	if c.Type == task.TypeDeliver && c.Retry.IsZero() {
 		c.Retry = deliveryRetry
 	}
 	switch {

@@ -181,7 +181,7 @@ func TestQueue_RowsThatAStrangerInsertedBreakNothing(t *testing.T) {
 			t.Fatalf("claimed %d, want the step and the placed stranger", len(x.Claimed))
 		}
 		for _, c := range x.Claimed {
-			if c.RunID == "" && (c.NeedsRun || c.Refs != nil || c.Retry != task.Retry{}) {
+			if c.RunID == "" && (c.NeedsRun || c.Refs != nil || !c.Retry.IsZero()) {
 				t.Errorf("stranger = %+v", c)
 			}
 			exchange(t, db, 0, ok(c))

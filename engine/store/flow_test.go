@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -58,7 +59,7 @@ func TestExchange_GivesAllThatTheStepWasFrozenWith(t *testing.T) {
 		if c.RunID != run.ID || c.Step != "load" || c.Type != "noop" || c.Attempt != 1 || c.Fence != 1 || c.Crashes != 0 || c.Priority != 7 {
 			t.Errorf("claimed = %+v", c)
 		}
-		if !slices.Equal(c.Refs, s.Refs) || c.Timeout != s.Timeout || c.Retry != s.Retry || !c.NeedsRun || c.Lease != time.Minute || c.At.IsZero() {
+		if !slices.Equal(c.Refs, s.Refs) || c.Timeout != s.Timeout || !reflect.DeepEqual(c.Retry, s.Retry) || !c.NeedsRun || c.Lease != time.Minute || c.At.IsZero() {
 			t.Errorf("claimed = %+v, want what %+v says", c, s)
 		}
 		var got, want map[string]string

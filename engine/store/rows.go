@@ -28,6 +28,15 @@ type runRow struct {
 	RepeatedOf  string         `bun:"repeated_of,nullzero"`
 	Priority    int            `bun:"priority"`
 	OpenSteps   int            `bun:"open_steps"`
+	LaterSteps  int            `bun:"later_steps"`
+	FailedSteps int            `bun:"failed_steps"`
+	Phase       task.Phase     `bun:"phase"`
+	Actor       string         `bun:"actor,nullzero"`
+	Overrides   document       `bun:"overrides"`
+	RerunOf     string         `bun:"rerun_of,nullzero"`
+	ParentTask  int64          `bun:"parent_task,nullzero"`
+	TimeoutMS   int64          `bun:"timeout_ms,nullzero"`
+	Stopped     string         `bun:"stopped,nullzero"`
 	CreatedAt   instant        `bun:"created_at"`
 	StartedAt   instant        `bun:"started_at"`
 	FinishedAt  instant        `bun:"finished_at"`
@@ -38,6 +47,8 @@ func (r runRow) run() task.Run {
 		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status,
 		Trigger: r.Trigger, DueAt: r.DueAt.Time, Inputs: json.RawMessage(r.Inputs), Period: json.RawMessage(r.Period),
 		BaseDir: r.BaseDir, Reason: r.Reason, RepeatedOf: r.RepeatedOf,
+		Actor: r.Actor, RerunOf: r.RerunOf, Overrides: json.RawMessage(r.Overrides), ParentTask: r.ParentTask,
+		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped,
 		CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time,
 	}
 	_ = json.Unmarshal(r.Connections, &run.Connections) // written by insertRun alone
@@ -47,21 +58,29 @@ func (r runRow) run() task.Run {
 type taskRow struct {
 	bun.BaseModel `bun:"table:task_queue,alias:t"`
 
-	ID        int64      `bun:"id,pk"`
-	RunID     string     `bun:"run_id,nullzero"`
-	Step      string     `bun:"step,nullzero"`
-	Type      string     `bun:"type"`
-	State     task.State `bun:"state"`
-	Payload   document   `bun:"payload"`
-	Refs      document   `bun:"refs"`
-	Condition string     `bun:"condition,nullzero"`
-	Source    bool       `bun:"source"`
-	Priority  int        `bun:"priority"`
-	RunAt     instant    `bun:"run_at"`
-	Retry     document   `bun:"retry"`
-	TimeoutMS int64      `bun:"timeout_ms,nullzero"`
-	Unmet     int        `bun:"unmet"`
-	CreatedAt instant    `bun:"created_at"`
+	ID              int64      `bun:"id,pk"`
+	RunID           string     `bun:"run_id,nullzero"`
+	Step            string     `bun:"step,nullzero"`
+	Type            string     `bun:"type"`
+	State           task.State `bun:"state"`
+	Payload         document   `bun:"payload"`
+	Refs            document   `bun:"refs"`
+	Condition       string     `bun:"condition,nullzero"`
+	Source          bool       `bun:"source"`
+	Priority        int        `bun:"priority"`
+	RunAt           instant    `bun:"run_at"`
+	Retry           document   `bun:"retry"`
+	TimeoutMS       int64      `bun:"timeout_ms,nullzero"`
+	Unmet           int        `bun:"unmet"`
+	Phase           task.Phase `bun:"phase"`
+	ContinueOnError bool       `bun:"continue_on_error"`
+	ForEach         document   `bun:"for_each"`
+	MaxParallel     int        `bun:"max_parallel,nullzero"`
+	Elements        document   `bun:"elements"`
+	Limits          document   `bun:"limits"`
+	Circuit         string     `bun:"circuit,nullzero"`
+	Placed          bool       `bun:"placed"`
+	CreatedAt       instant    `bun:"created_at"`
 }
 
 type dependencyRow struct {

@@ -11,6 +11,25 @@ type Element struct {
 	Value json.RawMessage // what each.value gives
 }
 
+// An ElementResult is how an element of a for_each ended, without its outputs.
+type ElementResult struct {
+	Key    string
+	State  State
+	Reason string
+	Digest string // of what a source has read
+	Error  string // of its last attempt, where that failed
+}
+
+// A SubJob is what the settings of a task of type job hold. Inputs, Key and Outputs
+// may have expressions: the first two see the run that calls, Outputs the steps of
+// the run that is called. The run itself is frozen and left as it is.
+type SubJob struct {
+	Inputs  json.RawMessage `json:"inputs,omitempty"`       // object; nil: those of the run
+	Key     string          `json:"upstream_key,omitempty"` // "": that of the run
+	Outputs json.RawMessage `json:"outputs,omitempty"`      // object of what the calling job sees
+	Run     NewRun          `json:"run"`
+}
+
 // What wakes a waiting task.
 const (
 	WakeJoined   = "joined"   // all its elements are over

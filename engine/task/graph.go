@@ -1,6 +1,8 @@
 package task
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -12,9 +14,10 @@ type Node struct {
 }
 
 // Lay turns the steps of a run into nodes, in the order given, and checks that
-// every need is there and that nothing waits for itself. With compare the last
-// node is the comparison: it needs the leading sources, which are the sources
-// behind nothing but sources, and every other step comes after it.
+// every need is there, in the same phase, and that nothing waits for itself. With
+// compare the last node is the comparison: it needs the leading sources of main,
+// which are the sources behind nothing but sources, and every other step of main
+// comes after it.
 func Lay(steps []NewTask, compare bool) ([]Node, error) {
 	nodes := make([]Node, len(steps), len(steps)+1)
 	at := make(map[string]int, len(steps))
@@ -23,13 +26,20 @@ func Lay(steps []NewTask, compare bool) ([]Node, error) {
 			return nil, fmt.Errorf("lay out the run: step %q is there twice, reserved or without a name", s.Step)
 		}
 		at[s.Step] = i
+		s.Phase = cmp.Or(s.Phase, PhaseMain)
 		nodes[i].NewTask = s
+	}
+	if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Phase == PhaseMain }) {
+		return nil, errors.New("lay out the run: it needs at least one step outside of on_failure and finally")
 	}
 	for i, s := range steps {
 		for _, need := range s.Needs {
 			before, ok := at[need]
 			if !ok {
 				return nil, fmt.Errorf("lay out the run: step %q needs %q, which is not there", s.Step, need)
+			}
+			if nodes[before].Phase != nodes[i].Phase {
+				return nil, fmt.Errorf("lay out the run: step %q of %s needs %q of %s; a step needs only steps of its own phase", s.Step, nodes[i].Phase, need, nodes[before].Phase)
 			}
 			if !slices.Contains(nodes[i].Before, before) {
 				nodes[i].Before = append(nodes[i].Before, before)
@@ -43,24 +53,26 @@ func Lay(steps []NewTask, compare bool) ([]Node, error) {
 	return withCompare(nodes, order), nil
 }
 
-// withCompare adds the comparison. A step behind a step that is not a leading
+// withCompare adds the comparison. A step of main behind a step that is not a leading
 // source is behind the comparison already and gets no edge of its own.
 func withCompare(nodes []Node, order []int) []Node {
 	leading := make([]bool, len(nodes))
-	cmp := Node{NewTask: NewTask{Step: TypeCompare, Type: TypeCompare}}
+	compare := Node{NewTask: NewTask{Step: TypeCompare, Type: TypeCompare, Phase: PhaseMain}}
 	for _, i := range order {
-		leading[i] = nodes[i].Source && !slices.ContainsFunc(nodes[i].Before, func(b int) bool { return !leading[b] })
+		leading[i] = nodes[i].Source && nodes[i].Phase == PhaseMain && !slices.ContainsFunc(nodes[i].Before, func(b int) bool { return !leading[b] })
 	}
 	for i := range nodes {
-		cmp.Priority = min(cmp.Priority, nodes[i].Priority)
-		if leading[i] {
-			cmp.Before = append(cmp.Before, i)
-			cmp.Needs = append(cmp.Needs, nodes[i].Step)
-		} else if !slices.ContainsFunc(nodes[i].Before, func(b int) bool { return !leading[b] }) {
+		compare.Priority = min(compare.Priority, nodes[i].Priority)
+		switch {
+		case nodes[i].Phase != PhaseMain:
+		case leading[i]:
+			compare.Before = append(compare.Before, i)
+			compare.Needs = append(compare.Needs, nodes[i].Step)
+		case !slices.ContainsFunc(nodes[i].Before, func(b int) bool { return !leading[b] }):
 			nodes[i].Before = append(nodes[i].Before, len(nodes))
 		}
 	}
-	return append(nodes, cmp)
+	return append(nodes, compare)
 }
 
 // sorted returns the indexes of the nodes such that each comes after what it needs.

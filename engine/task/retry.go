@@ -3,6 +3,7 @@ package task
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,31 @@ type Retry struct {
 	Delay       time.Duration `json:"delay,omitempty"`        // longest wait after the first failure; 0: 1 s
 	Factor      float64       `json:"factor,omitempty"`       // growth for each further failure; 0: 2
 	MaxDelay    time.Duration `json:"max_delay,omitempty"`    // no wait is longer; 0: 15 min
+
+	RetryOn   []string `json:"retry_on,omitempty"`    // classes and codes of failures: only these are tried again; none: all but permanent ones
+	NoRetryOn []string `json:"no_retry_on,omitempty"` // classes and codes that are not, whatever RetryOn says
+}
+
+// Retries reports whether a failure is tried again at all. What failed for good is
+// tried again only where RetryOn names its code; a failure of the machine always is.
+func (r Retry) Retries(f Failure) bool {
+	named := func(list []string) bool {
+		return slices.Contains(list, string(f.Class)) || f.Code != "" && slices.Contains(list, f.Code)
+	}
+	switch {
+	case f.Class == InfrastructureFailure:
+		return true
+	case named(r.NoRetryOn):
+		return false
+	case f.Class == PermanentFailure:
+		return f.Code != "" && slices.Contains(r.RetryOn, f.Code)
+	}
+	return len(r.RetryOn) == 0 || named(r.RetryOn)
+}
+
+// IsZero reports whether nothing is said.
+func (r Retry) IsZero() bool {
+	return r.MaxAttempts == 0 && r.Delay == 0 && r.Factor == 0 && r.MaxDelay == 0 && len(r.RetryOn) == 0 && len(r.NoRetryOn) == 0
 }
 
 // maxDelay caps the wait between two attempts where the job does not: after a

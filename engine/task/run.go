@@ -49,7 +49,7 @@ type NewTask struct {
 	Source          bool
 	Settings        json.RawMessage
 	Refs            []string
-	Condition       string
+	Condition       string   // of a step with for_each: whether it has elements at all
 	Needs           []string // steps
 	Retry           Retry
 	Timeout         time.Duration
@@ -58,6 +58,7 @@ type NewTask struct {
 	ContinueOnError bool
 	ForEach         json.RawMessage // a list, an object or a text with one expression; nil: one task
 	MaxParallel     int             // elements at once; 0: no limit of its own
+	EachCondition   string          // of a step with for_each: which elements run; it may refer to each
 	Limits          []Limit
 	Circuit         string // the downstream it speaks with, with its type in front: "fetch/alipay-sftp"; "" for none
 }

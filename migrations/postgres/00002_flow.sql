@@ -19,6 +19,7 @@ ALTER TABLE task_queue
   ADD COLUMN continue_on_error boolean NOT NULL DEFAULT false,
   ADD COLUMN for_each          json,     -- what to make elements of: a list, an object, or an expression; NULL: one task
   ADD COLUMN max_parallel      integer,  -- elements at once; NULL: no limit of its own
+  ADD COLUMN elements          json,     -- what its elements get in its place: {limits, circuit, condition}; NULL: one task
   ADD COLUMN each              json,     -- of an element: {key, value, index}
   ADD COLUMN parent_id         bigint,   -- of an element: the row of its step, which joins
   ADD COLUMN limits            json,     -- limits to pass before it is ready; NULL: none
@@ -151,6 +152,6 @@ ALTER TABLE task_ready DROP CONSTRAINT task_ready_pkey, ADD PRIMARY KEY (task_id
 CREATE INDEX task_ready_order ON task_ready (priority, task_id);
 ALTER TABLE task_queue SET (fillfactor = 70);
 ALTER TABLE task_queue DROP COLUMN phase, DROP COLUMN continue_on_error, DROP COLUMN for_each, DROP COLUMN max_parallel,
-  DROP COLUMN each, DROP COLUMN parent_id, DROP COLUMN limits, DROP COLUMN circuit, DROP COLUMN stop, DROP COLUMN reused_of, DROP COLUMN placed;
+  DROP COLUMN elements, DROP COLUMN each, DROP COLUMN parent_id, DROP COLUMN limits, DROP COLUMN circuit, DROP COLUMN stop, DROP COLUMN reused_of, DROP COLUMN placed;
 ALTER TABLE run DROP COLUMN actor, DROP COLUMN overrides, DROP COLUMN rerun_of, DROP COLUMN parent_task, DROP COLUMN phase,
   DROP COLUMN later_steps, DROP COLUMN timeout_ms, DROP COLUMN deadline, DROP COLUMN stopped_at, DROP COLUMN stopped;

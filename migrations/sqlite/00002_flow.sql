@@ -17,6 +17,7 @@ ALTER TABLE task_queue ADD COLUMN phase             text NOT NULL DEFAULT 'main'
 ALTER TABLE task_queue ADD COLUMN continue_on_error integer NOT NULL DEFAULT 0;
 ALTER TABLE task_queue ADD COLUMN for_each          text;  -- what to make elements of: a list, an object, or an expression; NULL: one task
 ALTER TABLE task_queue ADD COLUMN max_parallel      integer;  -- elements at once; NULL: no limit of its own
+ALTER TABLE task_queue ADD COLUMN elements          text;  -- what its elements get in its place: {limits, circuit, condition}; NULL: one task
 ALTER TABLE task_queue ADD COLUMN each              text;  -- of an element: {key, value, index}
 ALTER TABLE task_queue ADD COLUMN parent_id         integer;  -- of an element: the row of its step, which joins
 ALTER TABLE task_queue ADD COLUMN limits            text;  -- limits to pass before it is ready; NULL: none
@@ -191,6 +192,7 @@ ALTER TABLE task_queue DROP COLUMN phase;
 ALTER TABLE task_queue DROP COLUMN continue_on_error;
 ALTER TABLE task_queue DROP COLUMN for_each;
 ALTER TABLE task_queue DROP COLUMN max_parallel;
+ALTER TABLE task_queue DROP COLUMN elements;
 ALTER TABLE task_queue DROP COLUMN each;
 ALTER TABLE task_queue DROP COLUMN parent_id;
 ALTER TABLE task_queue DROP COLUMN limits;
