@@ -45,8 +45,8 @@ func TestClaim_ReadsOnlyWhatItTakes(t *testing.T) {
 		write(t, db, "ANALYZE task_ready")
 		write(t, db, "ANALYZE task_queue")
 		plan := explain(t, url, store.ClaimText, nil, worker, allTypes, 100, int64(1e6), int64(1))
-		if !strings.Contains(plan, "Index Scan using task_ready_order") || strings.Contains(plan, "Seq Scan on task") {
-			t.Errorf("the claim does not follow task_ready_order:\n%s", plan)
+		if !strings.Contains(plan, "Index Scan using task_ready_pkey") || strings.Contains(plan, "Seq Scan on task") {
+			t.Errorf("the claim does not follow task_ready_pkey:\n%s", plan)
 		}
 		var done []task.Outcome
 		for _, c := range claim(t, db, 100) {
@@ -78,8 +78,8 @@ func TestClaim_ReadsOnlyWhatItTakes(t *testing.T) {
 			}
 			plan.WriteString(line + "\n")
 		}
-		if s := plan.String(); !strings.Contains(s, "SCAN task_ready USING INDEX task_ready_order") || strings.Contains(s, "TEMP B-TREE FOR ORDER BY") {
-			t.Errorf("the claim does not follow task_ready_order:\n%s", s)
+		if s := plan.String(); !strings.Contains(s, "SCAN task_ready USING INDEX task_ready_pkey") || strings.Contains(s, "TEMP B-TREE FOR ORDER BY") {
+			t.Errorf("the claim does not follow task_ready_pkey:\n%s", s)
 		}
 	})
 }
