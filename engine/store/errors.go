@@ -9,6 +9,10 @@ import (
 // ErrNotFound is returned when no row answers to the id or prefix that was asked for.
 var ErrNotFound = errors.New("not found")
 
+// ErrUnknown is returned when the connection broke before the database answered:
+// what was asked for may be done or not. With a key, asking again is safe.
+var ErrUnknown = errors.New("the database did not answer: it is not known whether this was done; with a key, asking again is safe")
+
 // An AmbiguousError is returned when a prefix fits several runs. Ask again with more of it.
 type AmbiguousError struct {
 	Prefix string

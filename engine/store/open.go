@@ -42,6 +42,10 @@ type DB struct {
 	bun     *bun.DB // writes; on SQLite a single connection
 	read    *bun.DB
 
+	door      door
+	bell      bell
+	listeners listeners
+
 	mu     sync.Mutex
 	orphan []orphan // claims whose commit was not acknowledged
 }
@@ -53,6 +57,8 @@ type hotPath interface {
 	heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error)
 	expired(ctx context.Context, limit int) ([]expired, error)
 	promote(ctx context.Context, limit int) (int, time.Duration, error)
+	// enqueue makes tasks, all or none, and answers in the order of the rows.
+	enqueue(ctx context.Context, rows []loneRow) ([]task.Enqueued, error)
 	close() error
 }
 
@@ -100,6 +106,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 
 // Close releases all connections. The DB is of no use afterwards.
 func (db *DB) Close() error {
+	db.door.idle.Wait()
 	errs := []error{db.bun.Close()}
 	if db.read != db.bun {
 		errs = append(errs, db.read.Close())

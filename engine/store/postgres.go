@@ -24,6 +24,7 @@ type postgres struct {
 	plain  *pgxpool.Pool
 	clock  func() time.Time // nil: the server's
 	floors floors
+	bell   *pgBell
 }
 
 func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {
@@ -44,12 +45,13 @@ func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {
 		p.pool.Close()
 		return nil, err
 	}
+	p.bell = newPGBell(p.plain.Config().ConnConfig, o.TransactionPooler)
 	db := bun.NewDB(stdlib.OpenDBFromPool(p.plain), pgdialect.New())
 	if err := p.pool.Ping(ctx); err != nil {
 		_ = (&DB{bun: db, read: db, hot: p}).Close()
 		return nil, fmt.Errorf("open the state database: %w", mask(err))
 	}
-	return &DB{dialect: p, hot: p, bun: db, read: db}, nil
+	return &DB{dialect: p, hot: p, bun: db, read: db, bell: p.bell}, nil
 }
 
 func connect(ctx context.Context, url string, o Options, mode pgx.QueryExecMode, conns int) (*pgxpool.Pool, error) {
@@ -103,6 +105,7 @@ func mask(err error) error {
 }
 
 func (p *postgres) close() error {
+	p.bell.close()
 	p.pool.Close()
 	p.plain.Close()
 	return nil

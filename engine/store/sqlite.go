@@ -53,7 +53,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	if conns <= 0 {
 		conns = 4
 	}
-	read, err := openPool(ctx, abs, reading, conns)
+	read, err := openPool(ctx, abs, reading, conns+1) // one for who listens
 	if err != nil {
 		_ = write.Close()
 		return nil, err
@@ -62,7 +62,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
-	return &DB{dialect: s, hot: s, bun: write, read: read}, nil
+	return &DB{dialect: s, hot: s, bun: write, read: read, bell: liteBell{read}}, nil
 }
 
 func openPool(ctx context.Context, path, mode string, conns int) (*bun.DB, error) {

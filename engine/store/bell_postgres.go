@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// bellChannel is a name of its own in each database of a server.
+	bellChannel = "madeira_ready"
+
+	// bellTime is what one notification may take, and how long a bell that broke is
+	// left alone; the others poll meanwhile.
+	bellTime = 5 * time.Second
+
+	// bellCheck is how often a silent connection is asked whether it is still there.
+	bellCheck = 30 * time.Second
+)
+
+// A pgBell notifies and listens on connections of its own, never within the
+// transaction of anybody: those that notify commit one after the other.
+type pgBell struct {
+	config *pgx.ConnConfig
+	off    bool          // a pooler stands between: no session hears anything
+	name   string        // of this process, to know its own rings by
+	rung   chan struct{} // rings that were not told yet; many are one
+
+	start sync.Once
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newPGBell(config *pgx.ConnConfig, off bool) *pgBell {
+	return &pgBell{config: config, off: off, name: rand.Text(), rung: make(chan struct{}, 1), ended: make(chan struct{})}
+}
+
+func (b *pgBell) ring() {
+	if b.off {
+		return
+	}
+	select {
+	case b.rung <- struct{}{}:
+	default:
+		return
+	}
+	b.start.Do(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		b.stop = stop
+		go b.toll(ctx)
+	})
+}
+
+// toll tells the others, one notification after the other: the first at once,
+// and what is rung while it is on its way as one more. It ends with close.
+func (b *pgBell) toll(ctx context.Context) {
+	defer close(b.ended)
+	var conn *pgx.Conn
+	defer func() { hangUp(conn) }()
+	for {
+		select {
+		case <-b.rung:
+		case <-ctx.Done():
+			return
+		}
+		var err error
+		if conn, err = b.notify(ctx, conn); err == nil {
+			continue
+		}
+		hangUp(conn)
+		conn = nil
+		select {
+		case <-time.After(bellTime):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// notify sends one notification, over a new connection where there is none.
+func (b *pgBell) notify(ctx context.Context, conn *pgx.Conn) (_ *pgx.Conn, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panicked: %v\n%s", p, debug.Stack())
+			slog.ErrorContext(ctx, "the bell", "error", err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, bellTime)
+	defer cancel()
+	if conn == nil {
+		if conn, err = pgx.ConnectConfig(ctx, b.config.Copy()); err != nil {
+			return nil, err
+		}
+	}
+	_, err = conn.Exec(ctx, "SELECT pg_notify($1, $2)", bellChannel, b.name)
+	return conn, err
+}
+
+func (b *pgBell) listen(ctx context.Context, heard func()) error {
+	if b.off {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	conn, err := pgx.ConnectConfig(ctx, b.config.Copy())
+	if err != nil {
+		return fmt.Errorf("listen: %w", mask(err))
+	}
+	defer hangUp(conn)
+	if _, err := conn.Exec(ctx, "LISTEN "+bellChannel); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	heard() // what was rung before
+	for {
+		if err := b.hear(ctx, conn, heard); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+	}
+}
+
+// hear waits for one notification, or finds out that the silence means nothing.
+func (b *pgBell) hear(ctx context.Context, conn *pgx.Conn, heard func()) error {
+	waiting, cancel := context.WithTimeout(ctx, bellCheck)
+	defer cancel()
+	n, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil && n.Payload != b.name:
+		heard()
+	case err != nil && ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
+		asking, cancel := context.WithTimeout(ctx, bellTime)
+		defer cancel()
+		return conn.Ping(asking)
+	}
+	return err
+}
+
+func (b *pgBell) close() {
+	b.start.Do(func() { close(b.ended) }) // never rung
+	if b.stop != nil {
+		b.stop()
+	}
+	<-b.ended
+}
+
+// hangUp closes a connection, politely where that is quick.
+func hangUp(conn *pgx.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"madeira/engine/task"
+)
+
+const (
+	// flights is how many commits of enqueued tasks are on their way at once: one
+	// is not enough to fill the time that the database needs to sync, more keep
+	// what could share one apart.
+	flights = 1
+
+	// flightRows is the size from which a commit takes no further call.
+	flightRows = 5000
+
+	// flightTime is what one commit and what it takes to repeat it may last.
+	flightTime = 30 * time.Second
+)
+
+// A knock is one call of Enqueue, until it is answered.
+type knock struct {
+	rows   []loneRow
+	answer []task.Enqueued
+	err    error
+	done   chan struct{} // closed when answer or err is set
+}
+
+func (k *knock) end(answer []task.Enqueued, err error) {
+	k.answer, k.err = answer, err
+	close(k.done)
+}
+
+// keyed reports whether every task has a key, so that asking again is safe.
+func keyed(rows []loneRow) bool {
+	return !slices.ContainsFunc(rows, func(r loneRow) bool { return r.key == nil })
+}
+
+// A door gathers calls of Enqueue: the first goes on at once, and what comes
+// while a commit is on its way shares the next.
+type door struct {
+	mu      sync.Mutex
+	waiting []*knock
+	flying  int
+	idle    sync.WaitGroup // of what is flying
+}
+
+// queue lines up a call and reports whether the caller has to start a flight.
+func (d *door) queue(k *knock) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting = append(d.waiting, k)
+	if d.flying >= flights {
+		return false
+	}
+	d.flying++
+	d.idle.Add(1)
+	return true
+}
+
+// withdraw takes a call back, and reports false when it is on its way already.
+func (d *door) withdraw(k *knock) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.Index(d.waiting, k)
+	if i < 0 {
+		return false
+	}
+	d.waiting = slices.Delete(d.waiting, i, i+1)
+	return true
+}
+
+// board returns the calls for the next commit. None ends the flight.
+func (d *door) board() []*knock {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, rows := 0, 0
+	for n < len(d.waiting) && rows < flightRows {
+		rows += len(d.waiting[n].rows)
+		n++
+	}
+	if n == 0 {
+		d.flying--
+		d.idle.Done()
+		return nil
+	}
+	group := d.waiting[:n:n]
+	d.waiting = d.waiting[n:]
+	return group
+}
+
+// fly makes commits until nobody waits for one. It ends by itself, and Close waits for it.
+func (db *DB) fly() {
+	for group := db.door.board(); group != nil; group = db.door.board() {
+		db.commit(group)
+	}
+}
+
+// commit writes the tasks of several calls at once.
+func (db *DB) commit(group []*knock) {
+	ctx, cancel := context.WithTimeout(context.Background(), flightTime)
+	defer cancel()
+	open := group
+	defer func() {
+		if p := recover(); p != nil {
+			for _, k := range open {
+				k.end(nil, fmt.Errorf("panicked: %v\n%s", p, debug.Stack()))
+			}
+		}
+	}()
+	answer, err := db.enter(ctx, rowsOf(group))
+	if err == nil {
+		db.made()
+	}
+	for len(open) > 0 {
+		k := open[0]
+		mine, mineErr := []task.Enqueued(nil), err
+		switch {
+		case err == nil:
+			mine, answer = answer[:len(k.rows):len(k.rows)], answer[len(k.rows):]
+		case len(group) > 1 && db.worthAlone(k, err):
+			if mine, mineErr = db.enter(ctx, k.rows); mineErr == nil {
+				db.made()
+			}
+		}
+		open = open[1:]
+		k.end(mine, mineErr)
+	}
+}
+
+func rowsOf(group []*knock) []loneRow {
+	if len(group) == 1 {
+		return group[0].rows
+	}
+	var rows []loneRow
+	for _, k := range group {
+		rows = append(rows, k.rows...)
+	}
+	return rows
+}
+
+// worthAlone reports whether a call may succeed by itself after the group has
+// failed: where the database refused a task, perhaps of another call, or did not
+// answer and asking again makes nothing twice.
+func (db *DB) worthAlone(k *knock, err error) bool {
+	f := db.dialect.fails(err)
+	return f == refused || f == unsure && keyed(k.rows)
+}
+
+// enter writes tasks, again where that helps and cannot make them twice.
+func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error) {
+	for try := 1; ; try++ {
+		answer, err := db.hot.enqueue(ctx, rows)
+		if err == nil {
+			return answer, nil
+		}
+		f := db.dialect.fails(err)
+		again := f == victim || f == unsure && keyed(rows)
+		if !again && f == unsure {
+			return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+		if !again || try == tries || pause(ctx, try) != nil {
+			return nil, err
+		}
+	}
+}

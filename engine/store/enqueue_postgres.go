@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"madeira/engine/task"
+)
+
+// enqueueRows is how many tasks one statement takes; the server works at one
+// while the next is being sent.
+const enqueueRows = 1000
+
+// enqueue sends everything in one go, which is one transaction.
+func (p *postgres) enqueue(ctx context.Context, rows []loneRow) ([]task.Enqueued, error) {
+	answer := make([]task.Enqueued, 0, len(rows))
+	var send pgx.Batch
+	now, known := p.instant(), false
+	for part := range slices.Chunk(rows, enqueueRows) {
+		text, args := enqueuing(now, part)
+		send.Queue(text, args...).QueryRow(func(row pgx.Row) error {
+			var ids, fresh []int64
+			if err := row.Scan(&ids, &fresh); err != nil {
+				return err
+			}
+			known = known || len(fresh) < len(ids)
+			answer = appendEntered(answer, ids, fresh)
+			return nil
+		})
+	}
+	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
+		return nil, err
+	}
+	if len(answer) != len(rows) {
+		return nil, fmt.Errorf("the database answered for %d tasks of %d", len(answer), len(rows))
+	}
+	if !known {
+		return answer, nil
+	}
+	return answer, p.findKnown(ctx, rows, answer)
+}
+
+// appendEntered notes which of the ids became tasks. Both lists are ascending.
+func appendEntered(answer []task.Enqueued, ids, fresh []int64) []task.Enqueued {
+	for _, id := range ids {
+		if len(fresh) > 0 && fresh[0] == id {
+			fresh = fresh[1:]
+			answer = append(answer, task.Enqueued{ID: id})
+		} else {
+			answer = append(answer, task.Enqueued{Known: true})
+		}
+	}
+	return answer
+}
+
+// findKnown looks up the tasks that have the keys. They are there: whoever wrote
+// them was waited for.
+func (p *postgres) findKnown(ctx context.Context, rows []loneRow, answer []task.Enqueued) error {
+	var kinds, keys []string
+	var at []int
+	for i, a := range answer {
+		if a.Known {
+			kinds, keys, at = append(kinds, rows[i].kind), append(keys, *rows[i].key), append(at, i)
+		}
+	}
+	found, err := p.pool.Query(ctx, pgKnown, kinds, keys)
+	if err != nil {
+		return err
+	}
+	var i int
+	var id int64
+	n := 0
+	_, err = pgx.ForEachRow(found, []any{&i, &id}, func() error {
+		answer[at[i-1]].ID = id
+		n++
+		return nil
+	})
+	if err == nil && n < len(at) {
+		err = fmt.Errorf("%d of %d keys were known and are gone: ask again", len(at)-n, len(at))
+	}
+	return err
+}
+
+// enqueuing returns the statement that makes the tasks, with its arguments.
+func enqueuing(now *time.Time, rows []loneRow) (text string, args []any) {
+	n := len(rows)
+	kinds, payloads, priorities := make([]string, n), make([]string, n), make([]int32, n)
+	plain := true
+	for i, r := range rows {
+		kinds[i], payloads[i], priorities[i] = r.kind, r.payload, r.priority
+		plain = plain && r.plain()
+	}
+	args = []any{now, kinds, payloads, priorities}
+	if plain {
+		return pgEnqueuePlain, args
+	}
+	keys, limits, circuits := make([]*string, n), make([]*string, n), make([]*string, n)
+	retries, runAts, delays, timeouts := make([]string, n), make([]*time.Time, n), make([]int64, n), make([]*int64, n)
+	for i, r := range rows {
+		keys[i], limits[i], circuits[i], retries[i] = r.key, r.limits, r.circuit, r.retry
+		runAts[i], delays[i], timeouts[i] = r.runAt, r.delay.Microseconds(), r.timeoutMS
+	}
+	return pgEnqueue, append(args, keys, runAts, delays, limits, circuits, retries, timeouts)
+}
+
+// pgEnqueuePlain makes tasks that are ready at once and have no key. Their ids
+// come back in the order of the arrays.
+const pgEnqueuePlain = `
+WITH new AS MATERIALIZED (
+  SELECT nextval('task_queue_id_seq') AS id, u.type, u.payload, u.priority FROM unnest($2::text[], $3::text[], $4::int[]) AS u(type, payload, priority)
+), queued AS (
+  INSERT INTO task_queue (id, type, payload, priority, run_at, created_at, placed)
+  SELECT id, type, payload::json, priority, coalesce($1::timestamptz, statement_timestamp()), coalesce($1::timestamptz, statement_timestamp()), true FROM new
+), ready AS (
+  INSERT INTO task_ready (task_id, type, priority) SELECT id, type, priority FROM new
+), ids AS (
+  SELECT array_agg(id) AS ids FROM new
+)
+SELECT ids, ids FROM ids`
+
+// pgEnqueue makes tasks of any kind. The unique key decides which are fresh; one
+// that another transaction has just written is waited for. Keys are taken in
+// order, so that two lists do not wait for each other in a circle.
+const pgEnqueue = `
+WITH new AS MATERIALIZED (
+  SELECT nextval('task_queue_id_seq') AS id, u.type, u.payload, u.priority, u.key, u.limits, u.circuit, u.retry, u.timeout_ms,
+    coalesce($1::timestamptz, statement_timestamp()) AS at,
+    coalesce(u.run_at, $1::timestamptz, statement_timestamp()) + u.delay_us * interval '1 microsecond' AS run_at
+  FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::bigint[])
+    AS u(type, payload, priority, key, run_at, delay_us, limits, circuit, retry, timeout_ms)
+), keyed AS (
+  INSERT INTO task_key (type, upstream_key, task_id) SELECT type, key, id FROM new WHERE key IS NOT NULL ORDER BY type, key, id
+  ON CONFLICT DO NOTHING RETURNING task_id
+), fresh AS MATERIALIZED (
+  SELECT * FROM new WHERE key IS NULL OR id IN (SELECT task_id FROM keyed)
+), queued AS (
+  INSERT INTO task_queue (id, type, payload, upstream_key, priority, run_at, created_at, limits, circuit, retry, timeout_ms, placed)
+  SELECT id, type, payload::json, key, priority, run_at, at, limits::json, circuit, retry::jsonb, timeout_ms, true FROM fresh
+), ready AS (
+  INSERT INTO task_ready (task_id, type, priority) SELECT id, type, priority FROM fresh WHERE run_at <= at AND limits IS NULL
+), held AS (
+  INSERT INTO task_held (task_id, gate, priority, since)
+  SELECT id, 'limit:' || (limits::json -> 0 ->> 'key'), priority, at FROM fresh WHERE run_at <= at AND limits IS NOT NULL
+), later AS (
+  INSERT INTO task_later (task_id, run_at) SELECT id, run_at FROM fresh WHERE run_at > at
+)
+SELECT (SELECT array_agg(id ORDER BY id) FROM new), (SELECT array_agg(id ORDER BY id) FROM fresh)`
+
+// pgKnown tells the tasks that have the given keys of the given types, by the
+// place in the arrays, counted from 1.
+const pgKnown = `
+SELECT u.i, k.task_id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u(type, key, i)
+JOIN task_key k ON k.type = u.type AND k.upstream_key = u.key`
