@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/uptrace/bun"
@@ -14,21 +15,25 @@ import (
 type over struct {
 	id     int64
 	run    string // "" for a task enqueued alone
-	step   bool   // it counts among the steps of its run
+	step   bool   // it counts among the steps of its run: elements and deliveries do not
 	bad    bool   // its successors see a failure
 	failed bool   // its run ends in error
 	warned bool   // its run ends as a warning at best
 }
 
-// A released task was blocked, and now is pending or waits for a decision.
+// A released task was blocked, and now is pending or waits for a decision; or it
+// waited for its elements, and now is pending.
 type released struct {
 	ID      int64
 	State   task.State
+	Reason  string
 	Unmet   int
 	Moves   int
 	Attempt int
 	Fence   int64
 }
+
+const releasedColumns = "id, state, coalesce(reason, '') AS reason, unmet, moves, attempt, fence"
 
 // advance counts down what waits for the tasks that are over, readies what waits
 // for nothing more, notes what an engine has to decide, and settles the runs of
@@ -44,20 +49,24 @@ func (tx txn) advance(ctx context.Context, ended []over) error {
 			bad = append(bad, o.id)
 		}
 	}
-	tx, err := tx.lock(ctx, `SELECT id FROM task_queue WHERE state = 'blocked'
+	tx, err := tx.lock(ctx, `SELECT id FROM task_queue WHERE state IN ('blocked', 'waiting')
 		AND id IN (SELECT task_id FROM task_dependency WHERE needs_id IN (?)) ORDER BY id`, bun.List(all))
 	if err != nil {
 		return err
 	}
+	// What waits for elements goes on however they ended.
+	const free = "t.unmet = h.n AND (t.state = 'waiting' OR t.unmet_failed + h.bad = 0 AND t.condition IS NULL)"
+	const joined = "CASE WHEN " + free + " AND t.state = 'waiting' THEN '" + task.WakeJoined + "' ELSE t."
 	var next []released
 	err = tx.NewRaw(`UPDATE task_queue AS t SET
 		unmet = t.unmet - h.n, unmet_failed = t.unmet_failed + h.bad,
-		state = CASE WHEN t.unmet = h.n AND t.unmet_failed + h.bad = 0 AND t.condition IS NULL THEN 'pending' ELSE t.state END,
-		moves = CASE WHEN t.unmet = h.n AND t.unmet_failed + h.bad = 0 AND t.condition IS NULL THEN t.moves + 1 ELSE t.moves END
+		state = CASE WHEN `+free+` THEN 'pending' ELSE t.state END,
+		reason = `+joined+`reason END, detail = `+joined+`detail END,
+		moves = CASE WHEN `+free+` THEN t.moves + 1 ELSE t.moves END
 		FROM (SELECT task_id, count(*) AS n, sum(CASE WHEN needs_id IN (?) THEN 1 ELSE 0 END) AS bad
 			FROM task_dependency WHERE needs_id IN (?) GROUP BY task_id) AS h
-		WHERE t.id = h.task_id AND t.state = 'blocked'
-		RETURNING id, state, unmet, moves, attempt, fence`, bun.List(bad), bun.List(all)).Scan(ctx, &next)
+		WHERE t.id = h.task_id AND t.state IN ('blocked', 'waiting')
+		RETURNING `+releasedColumns, bun.List(bad), bun.List(all)).Scan(ctx, &next)
 	if err != nil {
 		return fmt.Errorf("count down what waits for %d tasks: %w", len(all), err)
 	}
@@ -67,63 +76,62 @@ func (tx txn) advance(ctx context.Context, ended []over) error {
 	return tx.tally(ctx, ended)
 }
 
-// place puts released tasks where claims or decisions find them.
-func (tx txn) place(ctx context.Context, next []released) error {
-	var ready, undecided []int64
-	var log []logRow
-	for _, r := range next {
-		switch {
-		case r.State == task.Pending:
-			ready = append(ready, r.ID)
-			log = append(log, logRow{TaskID: r.ID, Seq: r.Moves, From: task.Blocked, To: task.Pending, Attempt: r.Attempt, Fence: r.Fence, At: tx.now})
-		case r.Unmet == 0:
-			undecided = append(undecided, r.ID)
-		}
-	}
-	if len(ready) > 0 {
-		if err := tx.exec(ctx, `INSERT INTO task_ready (task_id, type, priority, run_id)
-			SELECT id, type, priority, run_id FROM task_queue WHERE id IN (?)`, bun.List(ready)); err != nil {
-			return fmt.Errorf("ready %d tasks: %w", len(ready), err)
-		}
-	}
-	if len(undecided) > 0 {
-		if err := tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE id IN (?)`, bun.List(undecided)); err != nil {
-			return fmt.Errorf("note %d undecided tasks: %w", len(undecided), err)
-		}
-	}
-	return tx.tell(ctx, log)
-}
-
-// tally counts down the open steps of the runs and settles those that have none left.
+// tally counts down the open steps of the runs, in the order of their ids, and
+// settles those that have none left.
 func (tx txn) tally(ctx context.Context, ended []over) error {
-	type count struct{ n, failed, warned int }
-	counts := map[string]count{}
-	runs := []string{}
+	counts := map[string]stepCount{}
 	for _, o := range ended {
 		if o.run == "" || !o.step {
 			continue
 		}
-		c, known := counts[o.run]
-		if !known {
-			runs = append(runs, o.run)
-		}
-		c.n++
+		c := counts[o.run]
+		c.over++
 		c.failed += one(o.failed)
 		c.warned += one(o.warned)
 		counts[o.run] = c
 	}
-	slices.Sort(runs)
-	for _, run := range runs {
-		c := counts[run]
-		err := tx.exec(ctx, `UPDATE run SET
-			open_steps = open_steps - ?0, failed_steps = failed_steps + ?1, warned_steps = warned_steps + ?2,
-			status = CASE WHEN open_steps > ?0 THEN status
-				WHEN failed_steps + ?1 > 0 THEN 'error' WHEN warned_steps + ?2 > 0 THEN 'warning' ELSE 'success' END,
-			finished_at = CASE WHEN open_steps <= ?0 THEN ?3 END
-			WHERE id = ?4 AND status IN ('pending', 'running', 'waiting')`, c.n, c.failed, c.warned, tx.now, run)
-		if err != nil {
-			return fmt.Errorf("settle run %s: %w", run, err)
+	for _, run := range slices.Sorted(maps.Keys(counts)) {
+		if err := tx.settle(ctx, run, counts[run]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// A stepCount says how many steps of a phase are over, and how.
+type stepCount struct{ over, failed, warned int }
+
+// settle is where a run ends, unless a comparison or a hot path ends it: when no
+// step of its phase is open and no phase follows. Whoever waits for the run goes
+// on. Where a phase follows, the run is noted for NextPhase.
+func (tx txn) settle(ctx context.Context, run string, c stepCount) error {
+	var rows []struct {
+		OpenSteps, LaterSteps int
+		ParentTask            int64
+		Ended                 bool
+	}
+	err := tx.NewRaw(`UPDATE run SET
+		open_steps = open_steps - ?0, failed_steps = failed_steps + ?1, warned_steps = warned_steps + ?2,
+		status = CASE WHEN open_steps > ?0 OR later_steps > 0 THEN status
+			WHEN stopped = 'cancelled' THEN 'cancelled' WHEN stopped IS NOT NULL OR failed_steps + ?1 > 0 THEN 'error'
+			WHEN warned_steps + ?2 > 0 THEN 'warning' ELSE 'success' END,
+		finished_at = CASE WHEN open_steps <= ?0 AND later_steps = 0 THEN ?3 END
+		WHERE id = ?4 AND status IN ('pending', 'running', 'waiting')
+		RETURNING open_steps, later_steps, coalesce(parent_task, 0) AS parent_task, finished_at IS NOT NULL AS ended`,
+		c.over, c.failed, c.warned, tx.now, run).Scan(ctx, &rows)
+	if err != nil {
+		return fmt.Errorf("settle run %s: %w", run, err)
+	}
+	for _, r := range rows {
+		switch {
+		case r.Ended && r.ParentTask != 0:
+			_, err = tx.wake(ctx, r.ParentTask, task.WakeChild)
+		case !r.Ended && r.OpenSteps == 0:
+			err = tx.exec(ctx, "INSERT INTO run_undecided (run_id) VALUES (?) ON CONFLICT DO NOTHING", run)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("settle run %s: %w", run, err)
 	}
 	return nil
 }

@@ -16,93 +16,71 @@ import (
 // Compare implements engine.Comparer. A lost fence is step.ErrLeaseLost. Asked
 // again by the same claim after the answer was lost, it repeats the answer.
 func (db *DB) Compare(ctx context.Context, h task.Hold, took time.Duration) (repeatedOf string, version int, err error) {
+	var c comparison
 	err = db.write(ctx, func(ctx context.Context, tx txn) error {
-		repeatedOf, version, err = tx.compare(ctx, h, took)
+		c, err = tx.compare(ctx, h, took)
 		return err
 	})
+	if err == nil && c.stopped {
+		err = step.ErrLeaseLost // it is over
+	}
 	if err != nil {
 		return "", 0, fmt.Errorf("compare with the last good version, task %d: %w", h.TaskID, err)
 	}
-	return repeatedOf, version, nil
+	return c.repeatedOf, c.version, nil
 }
 
-type heldRow struct {
-	RunID     string
-	State     task.State
-	Moves     int
-	Attempt   int
-	Fence     int64
-	Worker    string
-	ClaimedAt instant
+// A comparison is what came of one.
+type comparison struct {
+	repeatedOf string
+	version    int
+	stopped    bool // the run was, and is not compared any more
 }
 
-func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (string, int, error) {
-	leased, err := tx.free(ctx, h)
+func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (c comparison, err error) {
+	held, mine, err := tx.hold(ctx, h)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
-	var held heldRow
-	err = tx.NewRaw(`SELECT run_id, state, moves, attempt, fence, coalesce(worker, '') AS worker, claimed_at
-		FROM task_queue WHERE id = ? AND fence = ?`+tx.dialect.forUpdate(), h.TaskID, h.Fence).Scan(ctx, &held)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", 0, step.ErrLeaseLost
+	if mine {
+		c.stopped, err = tx.stopped(ctx, held)
 	}
-	if err != nil {
-		return "", 0, err
+	if err != nil || c.stopped {
+		if c.stopped {
+			err = tx.drop(ctx, h, held)
+		}
+		return c, err
 	}
 	run, err := tx.findRun(ctx, held.RunID)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
 	if held.State == task.Success {
-		return run.RepeatedOf, run.Version, nil
+		return comparison{repeatedOf: run.RepeatedOf, version: run.Version}, nil
 	}
-	if !leased || held.State != task.Processing {
-		return "", 0, step.ErrLeaseLost
+	if !mine {
+		return c, step.ErrLeaseLost
 	}
-	if err := tx.succeed(ctx, h, held, took); err != nil {
-		return "", 0, err
+	if err := tx.leave(ctx, h, held, leaving{To: task.Success, Took: took}); err != nil {
+		return c, err
 	}
 	good, err := tx.lastGood(ctx, run)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
 	same, err := tx.same(ctx, run, good)
 	if err != nil {
-		return "", 0, err
+		return c, err
 	}
 	if same {
-		return good.ID, 0, tx.repeat(ctx, run, good)
+		return comparison{repeatedOf: good.ID}, tx.repeat(ctx, run, good)
 	}
 	if run.Version == 0 {
 		if run.Version, err = tx.nextVersion(ctx, run, ""); err != nil {
-			return "", 0, err
+			return c, err
 		}
 	}
-	return "", run.Version, tx.advance(ctx, []over{{id: h.TaskID, run: run.ID, step: true}})
-}
-
-// free gives up the lease and reports whether it was there.
-func (tx txn) free(ctx context.Context, h task.Hold) (bool, error) {
-	res, err := tx.NewRaw("DELETE FROM task_lease WHERE task_id = ? AND fence = ?", h.TaskID, h.Fence).Exec(ctx)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n == 1, err
-}
-
-// succeed writes the comparison itself as a success.
-func (tx txn) succeed(ctx context.Context, h task.Hold, held heldRow, took time.Duration) error {
-	err := tx.exec(ctx, `UPDATE task_queue SET state = 'success', reason = NULL, failure = NULL, moves = moves + 1, finished_at = ?
-		WHERE id = ? AND fence = ? AND state = 'processing'`, tx.now, h.TaskID, h.Fence)
-	if err != nil {
-		return err
-	}
-	return tx.tell(ctx, []logRow{{
-		TaskID: h.TaskID, Seq: held.Moves + 1, From: task.Pending, To: task.Success, Attempt: held.Attempt, Fence: h.Fence,
-		Worker: held.Worker, ClaimedAt: held.ClaimedAt, TookMS: took.Milliseconds(), At: tx.now,
-	}})
+	return comparison{version: run.Version}, tx.advance(ctx, []over{{id: h.TaskID, run: run.ID, step: true}})
 }
 
 // lastGood returns the last version of the run's key that ended well, or no run.
@@ -158,7 +136,7 @@ func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"task_ready", "task_later", "task_undecided"} {
+	for _, table := range []string{"task_ready", "task_later", "task_held", "task_undecided"} {
 		if err := tx.exec(ctx, "DELETE FROM "+table+" WHERE task_id IN (SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND "+open+")", run.ID); err != nil {
 			return err
 		}
@@ -173,9 +151,14 @@ func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 		WHERE run_id = ? AND step IS NOT NULL AND `+open, task.ReasonRepeated, tx.now, run.ID); err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, "UPDATE run SET status = 'repeated', repeated_of = ?, open_steps = 0, finished_at = ? WHERE id = ? AND status IN ('running', 'waiting')",
+	if err := tx.exec(ctx, "UPDATE run SET status = 'repeated', repeated_of = ?, open_steps = 0, later_steps = 0, finished_at = ? WHERE id = ? AND status IN ('running', 'waiting')",
 		good.ID, tx.now, run.ID); err != nil {
 		return err
+	}
+	if run.ParentTask != 0 {
+		if _, err := tx.wake(ctx, run.ParentTask, task.WakeChild); err != nil {
+			return err
+		}
 	}
 	return tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ? WHERE run_id = ? AND outcome IN ('ran', 'caught_up')",
 		task.DueRepeated, "nothing has changed since run "+good.ID, run.ID)

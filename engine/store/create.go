@@ -94,7 +94,8 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 	row := runRow{
 		ID: n.Run.ID, Job: n.Run.Job, JobDigest: n.Run.JobDigest, Key: n.Run.Key, Status: task.RunPending,
 		Trigger: n.Run.Trigger, DueAt: instant{n.Run.DueAt}, BaseDir: n.Run.BaseDir, Connections: connections,
-		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), CreatedAt: tx.now,
+		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), CreatedAt: tx.now, Phase: task.PhaseMain,
+		Actor: clean(n.Run.Actor, maxLine), RerunOf: n.Run.RerunOf, ParentTask: n.Run.ParentTask, TimeoutMS: n.Run.Timeout.Milliseconds(),
 	}
 	if row.Inputs, err = cleanJSON(n.Run.Inputs); err != nil {
 		return false, fmt.Errorf("keep the inputs: %w", err)
@@ -104,6 +105,9 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 	}
 	if row.Period, err = cleanJSON(n.Run.Period); err != nil {
 		return false, fmt.Errorf("keep the period: %w", err)
+	}
+	if row.Overrides, err = cleanJSON(n.Run.Overrides); err != nil {
+		return false, fmt.Errorf("keep the overrides: %w", err)
 	}
 	if row.DueAt.IsZero() {
 		row.DueAt = tx.now
@@ -205,24 +209,29 @@ func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) erro
 	if err := insertAll(ctx, tx.Tx, edges, 2000); err != nil {
 		return fmt.Errorf("insert %d dependencies: %w", len(edges), err)
 	}
-	for _, place := range []string{
-		"INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND state = 'pending'",
-		"INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE run_id = ? AND step IS NOT NULL AND state = 'blocked' AND unmet = 0",
-	} {
-		if err := tx.exec(ctx, place, n.Run.ID); err != nil {
-			return fmt.Errorf("ready the first tasks: %w", err)
-		}
+	if err := tx.readyWhere(ctx, "run_id = ? AND step IS NOT NULL AND state = 'pending'", n.Run.ID); err != nil {
+		return err
 	}
-	return tx.exec(ctx, "UPDATE run SET open_steps = ? WHERE id = ?", len(nodes), n.Run.ID)
+	if err := tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue
+		WHERE run_id = ? AND step IS NOT NULL AND phase = 'main' AND state = 'blocked' AND unmet = 0`, n.Run.ID); err != nil {
+		return fmt.Errorf("note what has to be decided: %w", err)
+	}
+	later := 0
+	for _, node := range nodes {
+		later += one(node.Phase != task.PhaseMain)
+	}
+	return tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ? WHERE id = ?", len(nodes)-later, later, n.Run.ID)
 }
 
-// freeze writes a step as the row that is all the engine ever knows of it.
+// freeze writes a step as the row that is all the engine ever knows of it. A step
+// of a later phase is blocked until that begins.
 func (tx txn) freeze(n task.Node, id int64, run string) (taskRow, error) {
 	row := taskRow{
 		ID: id, RunID: run, Step: n.Step, Type: n.Type, State: task.Blocked, Condition: n.Condition, Source: n.Source,
 		Priority: n.Priority, RunAt: tx.now, TimeoutMS: n.Timeout.Milliseconds(), Unmet: len(n.Before), CreatedAt: tx.now,
+		Phase: n.Phase, ContinueOnError: n.ContinueOnError, MaxParallel: n.MaxParallel, Placed: true,
 	}
-	if len(n.Before) == 0 && n.Condition == "" {
+	if len(n.Before) == 0 && n.Condition == "" && n.Phase == task.PhaseMain {
 		row.State = task.Pending
 	}
 	var err error
@@ -235,8 +244,31 @@ func (tx txn) freeze(n task.Node, id int64, run string) (taskRow, error) {
 	if row.Refs, err = json.Marshal(append([]string{}, n.Refs...)); err != nil {
 		return row, err
 	}
-	row.Retry, err = json.Marshal(n.Retry)
-	return row, err
+	if row.Retry, err = json.Marshal(n.Retry); err != nil {
+		return row, err
+	}
+	return row, row.bind(n, run)
+}
+
+// bind writes what the step has to pass. With for_each that is asked of every
+// element: the row of the step only expands and joins.
+func (row *taskRow) bind(n task.Node, run string) (err error) {
+	if n.ForEach == nil {
+		row.Circuit = clean(n.Circuit, maxLine)
+		if len(n.Limits) > 0 {
+			row.Limits, err = json.Marshal(n.Limits)
+		}
+		return err
+	}
+	if row.ForEach, err = cleanJSON(n.ForEach); err != nil {
+		return fmt.Errorf("keep for_each: %w", err)
+	}
+	e := perElement{Limits: n.Limits, Circuit: clean(n.Circuit, maxLine), Condition: n.EachCondition}
+	if n.MaxParallel > 0 {
+		e.Limits = append(slices.Clip(e.Limits), task.Limit{Key: "run/" + run + "/" + n.Step, Slots: n.MaxParallel})
+	}
+	row.Elements, err = json.Marshal(e)
+	return err
 }
 
 func insertAll[T any](ctx context.Context, tx bun.Tx, rows []T, at int) error {

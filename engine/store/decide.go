@@ -17,6 +17,9 @@ type undecidedRow struct {
 	ID        int64
 	RunID     string
 	Step      string
+	Owner     int64 // of the edges: the row of the step
+	Phase     task.Phase
+	Each      document
 	Condition string
 	Refs      document
 }
@@ -25,7 +28,7 @@ type undecidedRow struct {
 // settings and condition refer to; outputs of earlier versions are not among them.
 func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
 	var rows []undecidedRow
-	err := db.read.NewRaw(`SELECT t.id, t.run_id, t.step, coalesce(t.condition, '') AS condition, t.refs
+	err := db.read.NewRaw(`SELECT t.id, t.run_id, t.step, coalesce(t.parent_id, t.id) AS owner, t.phase, t.each, coalesce(t.condition, '') AS condition, t.refs
 		FROM task_undecided u JOIN task_queue t ON t.id = u.task_id AND t.state = 'blocked'
 		ORDER BY u.task_id LIMIT ?`, limit).Scan(ctx, &rows)
 	if err != nil {
@@ -52,25 +55,29 @@ func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error
 			}
 		}
 		scope.Steps = seen
-		all[i] = task.Undecided{TaskID: r.ID, RunID: r.RunID, Step: r.Step, Condition: r.Condition, Needs: needs[r.ID], Scope: scope}
+		all[i] = task.Undecided{
+			TaskID: r.ID, RunID: r.RunID, Step: r.Step, Phase: r.Phase, Each: json.RawMessage(r.Each),
+			Condition: r.Condition, Needs: needs[r.Owner], Scope: scope,
+		}
 	}
 	return all, nil
 }
 
-// needs returns how the needs of each task ended, without what they left: there
-// may be thousands of edges, and scopes brings what a condition refers to.
+// needs returns how the needs of each step ended, without what they left: there
+// may be thousands of edges, and scopes brings what a condition refers to. An
+// element has the needs of its step, of which the elements themselves are none.
 func (db *DB) needs(ctx context.Context, rows []undecidedRow) (map[int64]map[string]task.StepResult, error) {
-	ids := make([]int64, len(rows))
 	found := make(map[int64]map[string]task.StepResult, len(rows))
-	for i, r := range rows {
-		ids[i], found[r.ID] = r.ID, map[string]task.StepResult{}
+	for _, r := range rows {
+		found[r.Owner] = map[string]task.StepResult{}
 	}
 	var edges []struct {
 		Waiting int64
 		resultRow
 	}
-	err := db.read.NewRaw(`SELECT d.task_id AS waiting, t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.failure FROM task_dependency d JOIN task_queue AS t ON t.id = d.needs_id
-		WHERE d.task_id IN (?)`, bun.List(ids)).Scan(ctx, &edges)
+	err := db.read.NewRaw(`SELECT d.task_id AS waiting, t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.failure, t.continue_on_error
+		FROM task_dependency d JOIN task_queue AS t ON t.id = d.needs_id
+		WHERE d.task_id IN (?) AND t.parent_id IS NULL`, bun.List(slices.Collect(maps.Keys(found)))).Scan(ctx, &edges)
 	if err != nil {
 		return nil, fmt.Errorf("read what undecided tasks need: %w", err)
 	}
@@ -99,11 +106,11 @@ func (db *DB) scopes(ctx context.Context, rows []undecidedRow) (map[string]task.
 	for _, r := range runs {
 		wanted := names[r.ID]
 		slices.Sort(wanted)
-		found, err := steps(ctx, db.read, r.ID, slices.Compact(wanted))
+		scope, err := scopeOf(ctx, db.read, r, slices.Compact(wanted))
 		if err != nil {
 			return nil, nil, err
 		}
-		scopes[r.ID] = task.Scope{Run: r.run(), Steps: found}
+		scopes[r.ID] = scope
 	}
 	return scopes, refs, nil
 }
@@ -128,9 +135,25 @@ func (db *DB) Decide(ctx context.Context, decisions []task.Decision) error {
 
 type decidedRow struct {
 	released
-	RunID  string
-	Reason string
-	Detail string
+	RunID           string
+	Detail          string
+	Phase           task.Phase
+	ContinueOnError bool
+	Element         bool
+}
+
+// over says what it means that a task was skipped. What its own condition ruled
+// out counts as a success; a condition that could not be evaluated is a failure of
+// the task itself.
+func (r decidedRow) over() over {
+	broken := r.Reason != task.ReasonCondition && r.Reason != task.ReasonNeedsFailed
+	excused := broken && (r.ContinueOnError || r.Phase == task.PhaseFinally)
+	return over{
+		id: r.ID, run: r.RunID, step: !r.Element,
+		bad:    r.Reason == task.ReasonNeedsFailed || broken && !r.ContinueOnError,
+		failed: broken && !excused,
+		warned: excused,
+	}
 }
 
 func (tx txn) decide(ctx context.Context, decisions []task.Decision) error {
@@ -152,7 +175,7 @@ func (tx txn) decide(ctx context.Context, decisions []task.Decision) error {
 			run_at = CASE WHEN d.new_state = 'pending' THEN ? ELSE t.run_at END,
 			finished_at = CASE WHEN d.new_state = 'skipped' THEN ? END
 		FROM d WHERE t.id = d.task_id AND t.state = 'blocked' AND t.unmet = 0
-		RETURNING id, state, unmet, moves, attempt, fence, run_id, coalesce(reason, '') AS reason, coalesce(detail, '') AS detail`,
+		RETURNING `+releasedColumns+`, run_id, coalesce(detail, '') AS detail, phase, continue_on_error, parent_id IS NOT NULL AS element`,
 		append(args, tx.now, tx.now)...).Scan(ctx, &rows)
 	if err != nil {
 		return err
@@ -179,11 +202,7 @@ func (tx txn) follow(ctx context.Context, rows []decidedRow) error {
 			TaskID: r.ID, Seq: r.Moves, From: task.Blocked, To: task.Skipped, Attempt: r.Attempt, Fence: r.Fence,
 			Reason: r.Reason, Detail: r.Detail, At: tx.now,
 		})
-		skipped = append(skipped, over{
-			id: r.ID, run: r.RunID, step: true,
-			bad:    r.Reason != task.ReasonCondition,
-			failed: r.Reason != task.ReasonCondition && r.Reason != task.ReasonNeedsFailed,
-		})
+		skipped = append(skipped, r.over())
 	}
 	if err := tx.place(ctx, ready); err != nil {
 		return err

@@ -15,27 +15,38 @@ import (
 func (tx txn) findRun(ctx context.Context, id string) (task.Run, error) { return findRun(ctx, tx, id) }
 
 func findRun(ctx context.Context, db bun.IDB, id string) (task.Run, error) {
-	var row runRow
-	err := db.NewSelect().Model(&row).Where("id = ?", id).Scan(ctx)
-	if errors.Is(err, sql.ErrNoRows) {
-		return task.Run{}, fmt.Errorf("run %s: %w", id, ErrNotFound)
-	}
+	row, err := findRunRow(ctx, db, id)
 	if err != nil {
-		return task.Run{}, fmt.Errorf("read run %s: %w", id, err)
+		return task.Run{}, err
 	}
 	return row.run(), nil
 }
 
+func findRunRow(ctx context.Context, db bun.IDB, id string) (runRow, error) {
+	var row runRow
+	err := db.NewSelect().Model(&row).Where("id = ?", id).Scan(ctx)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, fmt.Errorf("run %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return row, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return row, nil
+}
+
 // resultRow is a step as others refer to it.
 type resultRow struct {
-	TaskID  int64
-	RunID   string
-	Step    string
-	State   task.State
-	Reason  sql.NullString
-	Warning sql.NullString
-	Outputs document
-	Failure document
+	TaskID          int64
+	RunID           string
+	Step            string
+	State           task.State
+	Reason          sql.NullString
+	Warning         sql.NullString
+	Outputs         document
+	Failure         document
+	ContinueOnError bool
+	Listed          bool  // it has elements
+	Kept            int64 // the row whose elements those are
 }
 
 func (r resultRow) result() task.StepResult {
@@ -43,10 +54,9 @@ func (r resultRow) result() task.StepResult {
 	if f := readFailure(r.Failure); f != nil {
 		s.Error = f.Message
 	}
+	s.Excused = r.ContinueOnError && (r.State == task.Error || r.State == task.Skipped && s.Reason != task.ReasonCondition && s.Reason != task.ReasonNeedsFailed)
 	return s
 }
-
-const resultColumns = "t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.outputs, t.failure"
 
 // steps returns the results of the named steps of a run.
 func steps(ctx context.Context, db bun.IDB, run string, names []string) (map[string]task.StepResult, error) {
@@ -55,12 +65,18 @@ func steps(ctx context.Context, db bun.IDB, run string, names []string) (map[str
 		return found, nil
 	}
 	var rows []resultRow
-	err := db.NewRaw("SELECT "+resultColumns+" FROM task_queue AS t WHERE t.run_id = ? AND t.step IN (?) AND t.element = ''",
-		run, bun.List(names)).Scan(ctx, &rows)
+	err := db.NewRaw(`SELECT t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.outputs, t.failure, t.continue_on_error,
+		t.for_each IS NOT NULL AS listed, coalesce(t.reused_of, t.id) AS kept
+		FROM task_queue AS t WHERE t.run_id = ? AND t.step IN (?) AND t.element = ''`, run, bun.List(names)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read steps of run %s: %w", run, err)
 	}
 	for _, r := range rows {
+		if r.Listed && (r.State == task.Success || r.State == task.Error) {
+			if r.Outputs, err = elementOutputs(ctx, db, r.Kept); err != nil {
+				return nil, fmt.Errorf("read step %s of run %s: %w", r.Step, run, err)
+			}
+		}
 		found[r.Step] = r.result()
 	}
 	return found, nil
@@ -71,19 +87,53 @@ func (db *DB) Scope(ctx context.Context, t task.Claimed) (task.Scope, error) {
 	if t.RunID == "" {
 		return task.Scope{}, nil
 	}
-	run, err := findRun(ctx, db.read, t.RunID)
+	run, err := findRunRow(ctx, db.read, t.RunID)
 	if err != nil {
 		return task.Scope{}, fmt.Errorf("read what task %d refers to: %w", t.TaskID, err)
 	}
-	s := task.Scope{Run: run}
-	if s.Steps, err = steps(ctx, db.read, t.RunID, t.Refs); err != nil {
+	s, err := scopeOf(ctx, db.read, run, t.Refs)
+	if err != nil {
 		return task.Scope{}, fmt.Errorf("read what task %d refers to: %w", t.TaskID, err)
 	}
 	if run.Key == "" || t.Step == "" {
 		return s, nil
 	}
-	s.Earlier, err = db.earlier(ctx, run, t)
+	s.Earlier, err = db.earlier(ctx, s.Run, t)
 	return s, err
+}
+
+// scopeOf returns what tasks of a run see that refer to the named steps.
+func scopeOf(ctx context.Context, db bun.IDB, run runRow, names []string) (s task.Scope, err error) {
+	s.Run = run.run()
+	if s.Steps, err = steps(ctx, db, run.ID, names); err != nil || run.Phase == task.PhaseMain || run.FailedSteps == 0 {
+		return s, err
+	}
+	s.Failure, err = firstFailure(ctx, db, run.ID)
+	return s, err
+}
+
+// firstFailure returns the step of main that failed first. A condition that could
+// not be evaluated is one too.
+func firstFailure(ctx context.Context, db bun.IDB, run string) (*task.RunFailure, error) {
+	var rows []struct {
+		Step    string
+		Attempt int
+		Detail  sql.NullString
+		Failure document
+	}
+	err := db.NewRaw(`SELECT step, attempt, detail, failure FROM task_queue
+		WHERE run_id = ? AND phase = 'main' AND step IS NOT NULL AND parent_id IS NULL AND NOT continue_on_error
+		AND (state = 'error' OR state = 'skipped' AND reason NOT IN (?))
+		ORDER BY CASE WHEN state = 'error' THEN 0 ELSE 1 END, finished_at, id LIMIT 1`,
+		run, bun.List([]string{task.ReasonCondition, task.ReasonNeedsFailed})).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	first := &task.RunFailure{Step: rows[0].Step, Attempts: rows[0].Attempt, Error: rows[0].Detail.String}
+	if f := readFailure(rows[0].Failure); f != nil {
+		first.Error = f.Message
+	}
+	return first, nil
 }
 
 // earlier returns the outputs of the same step in the last version that ended well.

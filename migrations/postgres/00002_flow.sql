@@ -13,6 +13,7 @@ ALTER TABLE run
   ADD COLUMN stopped     text CHECK (stopped IN ('cancelled', 'timeout'));
 CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX run_finished ON run (finished_at, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX run_child ON run (parent_task, created_at) WHERE parent_task IS NOT NULL;
 
 ALTER TABLE task_queue
   ADD COLUMN phase             text NOT NULL DEFAULT 'main' CHECK (phase IN ('main', 'on_failure', 'finally')),

@@ -12,6 +12,7 @@ ALTER TABLE run ADD COLUMN stopped_at  integer;  -- cancelled or out of time: no
 ALTER TABLE run ADD COLUMN stopped     text CHECK (stopped IN ('cancelled', 'timeout'));
 CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX run_finished ON run (finished_at, id) WHERE finished_at IS NOT NULL;
+CREATE INDEX run_child ON run (parent_task, created_at) WHERE parent_task IS NOT NULL;
 
 ALTER TABLE task_queue ADD COLUMN phase             text NOT NULL DEFAULT 'main' CHECK (phase IN ('main', 'on_failure', 'finally'));
 ALTER TABLE task_queue ADD COLUMN continue_on_error integer NOT NULL DEFAULT 0;
@@ -178,6 +179,7 @@ CREATE INDEX task_ready_order ON task_ready (priority, task_id);
 CREATE INDEX task_ready_of_run ON task_ready (run_id, priority, task_id) WHERE run_id IS NOT NULL;
 DROP INDEX run_deadline;
 DROP INDEX run_finished;
+DROP INDEX run_child;
 ALTER TABLE run DROP COLUMN actor;
 ALTER TABLE run DROP COLUMN overrides;
 ALTER TABLE run DROP COLUMN rerun_of;

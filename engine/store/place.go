@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
+)
+
+// place puts released tasks where claims or decisions find them, and logs those
+// that moved.
+func (tx txn) place(ctx context.Context, next []released) error {
+	var ready, undecided []int64
+	var log []logRow
+	for _, r := range next {
+		switch {
+		case r.State == task.Pending:
+			from, reason := task.Blocked, ""
+			if r.Reason == task.WakeJoined {
+				from, reason = task.Waiting, r.Reason
+			}
+			ready = append(ready, r.ID)
+			log = append(log, logRow{TaskID: r.ID, Seq: r.Moves, From: from, To: task.Pending, Attempt: r.Attempt, Fence: r.Fence, Reason: reason, At: tx.now})
+		case r.State == task.Blocked && r.Unmet == 0:
+			undecided = append(undecided, r.ID)
+		}
+	}
+	if err := tx.ready(ctx, ready); err != nil {
+		return err
+	}
+	if len(undecided) > 0 {
+		if err := tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE id IN (?)`, bun.List(undecided)); err != nil {
+			return fmt.Errorf("note %d undecided tasks: %w", len(undecided), err)
+		}
+	}
+	return tx.tell(ctx, log)
+}
+
+// ready puts pending tasks that are due where claims find them, or under their
+// first limit.
+func (tx txn) ready(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return tx.readyWhere(ctx, "id IN (?)", bun.List(ids))
+}
+
+// readyWhere is ready for the tasks that a condition on task_queue names.
+func (tx txn) readyWhere(ctx context.Context, where string, args ...any) error {
+	err := tx.exec(ctx, "INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE limits IS NULL AND "+where, args...)
+	if err == nil {
+		err = tx.exec(ctx, "INSERT INTO task_held (task_id, gate, priority, since) SELECT id, 'limit:' || (limits -> 0 ->> 'key'), priority, ? FROM task_queue WHERE limits IS NOT NULL AND "+where,
+			append([]any{tx.now}, args...)...)
+	}
+	if err != nil {
+		return fmt.Errorf("ready tasks: %w", err)
+	}
+	return nil
+}
