@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"madeira/engine/store"
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// A link is the line between one simulated process and the database.
+type link struct {
+	to *store.DB
+	of *simWorker
+}
+
+var (
+	errRefused = errors.New("connection refused")
+	errBroken  = errors.New("connection reset by peer")
+)
+
+// disturbed makes a call on a bad line: it can be late, fail before it reaches
+// the database, or lose its answer on the way back. A process that dies meanwhile
+// has made it or not.
+func disturbed[T any](ctx context.Context, l link, ask func() (T, error)) (T, error) {
+	var none T
+	if err := l.travel(ctx, errRefused); err != nil {
+		return none, err
+	}
+	v, err := ask()
+	if err != nil {
+		return none, err
+	}
+	if err := l.travel(ctx, errBroken); err != nil {
+		return none, err
+	}
+	return v, nil
+}
+
+// travel is the way of a call in one direction.
+func (l link) travel(ctx context.Context, broken error) error {
+	w := l.of
+	if err := w.gate(); err != nil {
+		return err
+	}
+	switch {
+	case w.outage.Load(), w.chance(25):
+		return broken
+	case w.chance(10):
+		if err := idle(ctx, w.upTo(simLease)); err != nil {
+			return err
+		}
+	}
+	return w.gate() // it may have been stopped on the way
+}
+
+// idle waits, not longer than the context lasts.
+func idle(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l link) Exchange(ctx context.Context, worker string, done []task.Outcome, want task.Want) (task.Exchange, error) {
+	return disturbed(ctx, l, func() (task.Exchange, error) {
+		if l.of.plant.outcomes {
+			done = l.refenced(ctx, done)
+		}
+		return l.to.Exchange(ctx, worker, done, want)
+	})
+}
+
+// refenced is the planted bug: it lets every outcome pass the check of its fence.
+func (l link) refenced(ctx context.Context, done []task.Outcome) []task.Outcome {
+	read, _ := l.to.SQL()
+	out := make([]task.Outcome, len(done))
+	for i, o := range done {
+		out[i] = o
+		_ = read.QueryRowContext(ctx, "SELECT fence FROM task_queue WHERE id = ?", o.TaskID).Scan(&out[i].Fence) // where it fails the bug is not there
+	}
+	return out
+}
+
+func (l link) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
+	return disturbed(ctx, l, func() (task.Beat, error) { return l.to.Heartbeat(ctx, worker, held, lease) })
+}
+
+func (l link) Rescue(ctx context.Context, limit int) (int, error) {
+	return disturbed(ctx, l, func() (int, error) { return l.to.Rescue(ctx, limit) })
+}
+
+func (l link) Promote(ctx context.Context, limit int) (int, time.Duration, error) {
+	type promoted struct {
+		n    int
+		next time.Duration
+	}
+	p, err := disturbed(ctx, l, func() (p promoted, err error) {
+		p.n, p.next, err = l.to.Promote(ctx, limit)
+		return p, err
+	})
+	return p.n, p.next, err
+}
+
+func (l link) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
+	return disturbed(ctx, l, func() ([]task.Undecided, error) { return l.to.Undecided(ctx, limit) })
+}
+
+func (l link) Decide(ctx context.Context, decisions []task.Decision) error {
+	_, err := disturbed(ctx, l, func() (struct{}, error) { return struct{}{}, l.to.Decide(ctx, decisions) })
+	return err
+}
+
+func (l link) Scope(ctx context.Context, t task.Claimed) (task.Scope, error) {
+	return disturbed(ctx, l, func() (task.Scope, error) { return l.to.Scope(ctx, t) })
+}
+
+// work is a step: it takes its time, sometimes deaf to its cancellation, and has
+// one effect, which it commits under the guard of its lease. What it returns says
+// under which fence that was.
+func (w *simWorker) work(ctx context.Context, in step.Input) (step.Output, error) {
+	took := w.upTo(simLease / 3)
+	if w.roll(4) == 0 {
+		took = w.upTo(simDeaf)
+	}
+	deaf := ctx
+	if w.roll(3) == 0 {
+		deaf = context.WithoutCancel(ctx)
+	}
+	if err := idle(deaf, took); err != nil {
+		return step.Output{}, fmt.Errorf("work: %w", err)
+	}
+	switch end := w.roll(20); {
+	case end < 3:
+		return step.Output{}, errors.New("the upstream answers 503")
+	case end < 4:
+		return step.Output{}, step.Permanent(errors.New("column missing"))
+	case end < 5:
+		panic("a bug of the step")
+	}
+	if err := w.effect(context.WithoutCancel(ctx), in.Task); err != nil {
+		return step.Output{}, err
+	}
+	out := step.Output{Values: map[string]any{"fence": in.Task.Fence}}
+	if w.roll(4) == 0 {
+		out.Effects = []step.Effect{step.Message{Channel: "c", Template: "t"}}
+	}
+	return out, nil
+}
+
+// deliver is the step that a message becomes.
+func (w *simWorker) deliver(ctx context.Context, in step.Input) (step.Output, error) {
+	if err := idle(ctx, w.upTo(time.Second)); err != nil {
+		return step.Output{}, err
+	}
+	return step.Output{Values: map[string]any{"fence": in.Task.Fence}}, w.effect(ctx, in.Task)
+}
+
+// effect commits what an attempt does to the world.
+func (w *simWorker) effect(ctx context.Context, t step.Task) error {
+	if err := w.gate(); err != nil {
+		return err
+	}
+	_, pool := w.db.SQL()
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return step.Infrastructure(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, "INSERT INTO witness (kind, task_id, fence) VALUES ('effect', ?, ?)", t.ID, t.Fence); err != nil {
+		return step.Infrastructure(err)
+	}
+	if !w.plant.effects {
+		if err := w.guarded(ctx, tx, t); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return step.Infrastructure(err)
+	}
+	return w.gate()
+}
+
+func (w *simWorker) guarded(ctx context.Context, tx *sql.Tx, t step.Task) error {
+	return w.db.Guard(task.Hold{TaskID: t.ID, Fence: t.Fence})(ctx, tx)
+}

@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+
+	"madeira/engine/store/storetest"
+)
+
+// verdict returns every invariant that the database of a simulation breaks.
+func (s *sim) verdict(ctx context.Context) []string {
+	s.Helper()
+	broken, err := storetest.Check(ctx, s.db)
+	if err != nil {
+		s.Fatal(err)
+	}
+	// The order of the witness is that of the commits.
+	for _, rule := range []struct{ id, query string }{
+		{"I09 has an effect of an earlier attempt after the claim of a later one", `
+			SELECT e.task_id, e.fence FROM witness e WHERE e.kind = 'effect'
+			AND EXISTS (SELECT 1 FROM witness c WHERE c.kind = 'claim' AND c.task_id = e.task_id AND c.fence > e.fence AND c.seq < e.seq)`},
+		{"I09 has an effect without a claim before it", `
+			SELECT e.task_id, e.fence FROM witness e WHERE e.kind = 'effect'
+			AND NOT EXISTS (SELECT 1 FROM witness c WHERE c.kind = 'claim' AND c.task_id = e.task_id AND c.fence = e.fence AND c.seq < e.seq)`},
+		{"I03 has more than one effect or claim of one attempt", `
+			SELECT task_id, fence FROM witness GROUP BY kind, task_id, fence HAVING count(*) > 1`},
+		{"I03 is a success without the effect of its attempt", `
+			SELECT id, fence FROM task_queue t WHERE state = 'success' AND type IN ('work', 'deliver')
+			AND NOT EXISTS (SELECT 1 FROM witness e WHERE e.kind = 'effect' AND e.task_id = t.id AND e.fence = t.fence)`},
+		{"I08 is a success with the result of another attempt", `
+			SELECT id, fence FROM task_queue WHERE state = 'success' AND type IN ('work', 'deliver')
+			AND json_extract(outputs, '$.fence') <> fence`},
+		{"I02 is not over", `
+			SELECT id, fence FROM task_queue WHERE state NOT IN ('success', 'error', 'skipped', 'cancelled')`},
+	} {
+		broken = append(broken, s.offenders(ctx, rule.id, rule.query)...)
+	}
+	return broken
+}
+
+// offenders returns a line for each row of a query of tasks and fences.
+func (s *sim) offenders(ctx context.Context, rule, query string) []string {
+	s.Helper()
+	read, _ := s.db.SQL()
+	rows, err := read.QueryContext(ctx, query)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var broken []string
+	for rows.Next() {
+		var id, fence int64
+		if err := rows.Scan(&id, &fence); err != nil {
+			s.Fatal(err)
+		}
+		broken = append(broken, fmt.Sprintf("%.4stask %d, claim %d: %s", rule, id, fence, rule[4:]))
+	}
+	if err := rows.Err(); err != nil {
+		s.Fatal(err)
+	}
+	return broken
+}
