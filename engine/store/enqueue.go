@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func prepareLone(l task.Lone) (loneRow, error) {
 		return r, fmt.Errorf("a key of %d bytes; the limit is %d", len(l.Key), maxKey)
 	}
 	for _, text := range []string{l.Type, l.Key, l.Circuit} {
-		if !utf8.ValidString(text) || clean(text, len(text)) != text {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return r, fmt.Errorf("%q is not text: valid UTF-8 without NUL", text)
 		}
 	}

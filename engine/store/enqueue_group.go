@@ -15,7 +15,7 @@ const (
 	// flights is how many commits of enqueued tasks are on their way at once: one
 	// is not enough to fill the time that the database needs to sync, more keep
 	// what could share one apart.
-	flights = 1
+	flights = 2
 
 	// flightRows is the size from which a commit takes no further call.
 	flightRows = 5000

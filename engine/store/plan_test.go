@@ -23,7 +23,7 @@ func enqueue(t testing.TB, db *store.DB, n int) {
 		numbers = fmt.Sprintf("(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n)", n)
 	}
 	for _, query := range []string{
-		"INSERT INTO task_queue (type, state, fence) SELECT 'noop', 'pending', 0 FROM " + numbers + " AS x",
+		"INSERT INTO task_queue (type, state, fence, placed) SELECT 'noop', 'pending', 0, true FROM " + numbers + " AS x",
 		`INSERT INTO task_ready (task_id, type, priority) SELECT id, type, priority FROM task_queue t
 			WHERE state = 'pending' AND NOT EXISTS (SELECT 1 FROM task_ready r WHERE r.task_id = t.id)`,
 	} {
