@@ -55,27 +55,39 @@ type Comparer interface {
 // Gates is what the engine needs of limits, pauses and circuits.
 type Gates interface {
 	// Admit moves up to limit held tasks to where they can be claimed: those whose
-	// limits have room, the probes of circuits, and those whose pause is over; and
-	// takes aside what became ready under a pause or an open circuit. It returns
-	// how many became claimable, and how long until the next can: 0 when none is
-	// known.
+	// limits have room, and the probes of circuits. It returns how many, and how
+	// long until it or Judge has something to do again: 0 when that is not known.
 	Admit(ctx context.Context, limit int) (n int, next time.Duration, err error)
 
-	// Judge looks at the counts of the given circuits and at those whose time has
-	// come, and opens, half opens or closes them. It returns the changes it made.
-	Judge(ctx context.Context, keys []string) ([]task.CircuitChange, error)
+	// Sweep takes aside what became ready under a pause or a circuit that is not
+	// closed, and gives back what was held by one that is over. It returns how many
+	// became claimable.
+	Sweep(ctx context.Context, limit int) (int, error)
+
+	// Judge looks at the circuits that are not closed and at those that attempts
+	// spoke with, and opens, half opens, ramps up or closes them. Failed holds the
+	// keys of circuits with a failure seen just now; nil stands for all. It returns
+	// the changes it made: each change goes to one process.
+	Judge(ctx context.Context, failed map[string]task.Failure) ([]task.CircuitChange, error)
 }
 
 // Flow is what the engine needs to run more than a plain graph.
 type Flow interface {
 	// Expand makes a task for each element of a claimed for_each row, in one
 	// transaction that also puts the row into waiting until all are over. A lost
-	// fence is step.ErrLeaseLost.
+	// fence is step.ErrLeaseLost, elements that cannot be kept are a permanent
+	// error.
 	Expand(ctx context.Context, h task.Hold, elements []task.Element) error
+
+	// Elements returns how the elements of a for_each row ended, in their order.
+	Elements(ctx context.Context, taskID int64) ([]task.ElementResult, error)
 
 	// Spawn makes the run that a claimed task starts, and puts the task into
 	// waiting until it is over. A lost fence is step.ErrLeaseLost.
 	Spawn(ctx context.Context, h task.Hold, run task.NewRun) (task.Created, error)
+
+	// Child returns the run that a task started last, with the named steps of it.
+	Child(ctx context.Context, taskID int64, steps []string) (task.Scope, error)
 
 	// NextPhase begins the following phase of up to limit runs of which one is
 	// over, or ends them, and returns how many.

@@ -31,6 +31,9 @@ type Options struct {
 	// session of PostgreSQL: no named prepared statements, no session settings.
 	TransactionPooler bool
 
+	// Circuits says when the circuit of a downstream opens and how it closes.
+	Circuits Circuits
+
 	// Now replaces the database's clock, in tests.
 	Now func() time.Time
 }
@@ -45,6 +48,8 @@ type DB struct {
 	door      door
 	bell      bell
 	listeners listeners
+
+	circuits Circuits
 
 	mu     sync.Mutex
 	orphan []orphan // claims whose commit was not acknowledged
@@ -70,6 +75,10 @@ type dialect interface {
 	reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, error)
 	// forUpdate ends a SELECT whose rows the transaction goes on to write.
 	forUpdate() string
+	// skipLocked is forUpdate without waiting: rows that somebody else holds are left out.
+	skipLocked() string
+	// alone waits until no other transaction that asked for it is under way.
+	alone(ctx context.Context, tx bun.Tx) error
 	// fails says what an error of the database means for the caller.
 	fails(err error) failure
 	// migrating holds off other migrators while fn runs.

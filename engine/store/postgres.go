@@ -51,7 +51,7 @@ func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {
 		_ = (&DB{bun: db, read: db, hot: p}).Close()
 		return nil, fmt.Errorf("open the state database: %w", mask(err))
 	}
-	return &DB{dialect: p, hot: p, bun: db, read: db, bell: p.bell}, nil
+	return &DB{dialect: p, hot: p, bun: db, read: db, bell: p.bell, circuits: o.Circuits.withDefaults()}, nil
 }
 
 func connect(ctx context.Context, url string, o Options, mode pgx.QueryExecMode, conns int) (*pgxpool.Pool, error) {
@@ -138,6 +138,15 @@ func (p *postgres) reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, erro
 
 // forUpdate is needed here because two transactions may advance the same rows.
 func (p *postgres) forUpdate() string { return " FOR UPDATE" }
+
+func (p *postgres) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+
+// alone takes a lock that ends with the transaction. A process that hangs in it
+// must not keep the others from it for long.
+func (p *postgres) alone(ctx context.Context, tx bun.Tx) error {
+	_, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = '3s'; SELECT pg_advisory_xact_lock(7453010373645639778)") // the one after that of migrations
+	return err
+}
 
 func (p *postgres) schema() string { return "postgres" }
 

@@ -62,7 +62,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
-	return &DB{dialect: s, hot: s, bun: write, read: read, bell: liteBell{read}}, nil
+	return &DB{dialect: s, hot: s, bun: write, read: read, bell: liteBell{read}, circuits: o.Circuits.withDefaults()}, nil
 }
 
 func openPool(ctx context.Context, path, mode string, conns int) (*bun.DB, error) {
@@ -107,6 +107,11 @@ func (s *sqlite) reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, error)
 
 // forUpdate is empty: there is one writer, and it is this transaction.
 func (s *sqlite) forUpdate() string { return "" }
+
+func (s *sqlite) skipLocked() string { return "" }
+
+// alone has nothing to do: a transaction that writes is.
+func (s *sqlite) alone(context.Context, bun.Tx) error { return nil }
 
 func (s *sqlite) schema() string { return "sqlite" }
 

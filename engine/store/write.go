@@ -14,9 +14,14 @@ const tries = 5
 // txn is a transaction on rows, with the instant they are stamped with.
 type txn struct {
 	bun.Tx
-	dialect dialect
-	now     instant
+	dialect  dialect
+	now      instant
+	made     *made // counts what is readied; nil: nobody asks
+	circuits Circuits
 }
+
+// made counts the tasks that a transaction has made claimable or put under a limit.
+type made struct{ ready, held int }
 
 // write runs fn in a transaction and commits it. What died for the sake of
 // another transaction runs again; so does what broke without an answer, hence fn
@@ -28,7 +33,7 @@ func (db *DB) write(ctx context.Context, fn func(ctx context.Context, tx txn) er
 			if err != nil {
 				return err
 			}
-			return fn(ctx, txn{Tx: tx, dialect: db.dialect, now: now})
+			return fn(ctx, txn{Tx: tx, dialect: db.dialect, now: now, circuits: db.circuits})
 		})
 	})
 }

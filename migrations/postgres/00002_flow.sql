@@ -45,6 +45,7 @@ CREATE TABLE task_held (
   since    timestamptz NOT NULL DEFAULT now()
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX task_held_order ON task_held (gate, priority, task_id);
+CREATE INDEX task_held_age ON task_held (gate, task_id);
 
 -- What nothing is claimed of: paused types and jobs, circuits that are not closed.
 CREATE TABLE hold (

@@ -50,6 +50,7 @@ CREATE TABLE task_held (
   since    integer NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER))
 );
 CREATE INDEX task_held_order ON task_held (gate, priority, task_id);
+CREATE INDEX task_held_age ON task_held (gate, task_id);
 
 -- What nothing is claimed of: paused types and jobs, circuits that are not closed.
 CREATE TABLE hold (
