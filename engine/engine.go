@@ -61,6 +61,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	services.Go(func() { e.serve(live, service{name: "heartbeat", once: e.heartbeat}) })
 	services.Go(func() { e.serve(ctx, service{name: "rescue", once: e.rescue}) })
 	services.Go(func() { e.serve(ctx, service{name: "promote", once: e.promote, nudge: e.due}) })
+	if e.cfg.Bell != nil {
+		services.Go(func() { e.serve(ctx, service{name: "listen", once: e.listen}) })
+	}
 	services.Go(func() { e.serve(ctx, service{name: "advance", once: e.advance, nudge: e.decide}) })
 
 	err := e.dispatch(ctx)
