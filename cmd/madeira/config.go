@@ -34,11 +34,13 @@ type config struct {
 	root     string // folder of madeira.yaml, or where it would be
 	database string // URL of the state database
 	embedded bool   // the database is the default one: migrate it without being told
+	pooled   bool   // a pooler gives every transaction another session of it
 	limits   limits
 	secrets  secretSource
 
 	connections map[string]json.RawMessage
 	channels    map[string]json.RawMessage
+	openTypes   []string // of which anybody may insert tasks
 }
 
 // limits are how much a process may use.
@@ -88,7 +90,7 @@ func readConfig(ctx context.Context, dir, database string, environ []string) (*c
 			return nil, err
 		}
 	}
-	c.connections, c.channels = file.Connections, file.Channels
+	c.connections, c.channels, c.openTypes = file.Connections, file.Channels, file.OpenTypes
 	if err := c.setLimits(file.Limits, env); err != nil {
 		return nil, err
 	}
@@ -118,6 +120,7 @@ type configFile struct {
 	Connections map[string]json.RawMessage `json:"connections"`
 	Channels    map[string]json.RawMessage `json:"channels"`
 	Limits      map[string]json.RawMessage `json:"limits"`
+	OpenTypes   []string                   `json:"open_types"`
 }
 
 func (f *configFile) read(path string) error {
@@ -292,6 +295,7 @@ func (c *config) stateConnection(ctx context.Context, raw json.RawMessage) error
 		c.database = "sqlite://" + set.Path
 		return nil
 	}
+	c.pooled = set.Pooler == poolerTransaction
 	c.database, err = withPassword(set.URL, set.Password)
 	return err
 }

@@ -32,7 +32,12 @@ type databaseSettings struct {
 	Password       string `json:"password"`
 	Path           string `json:"path"`
 	MaxConnections int    `json:"max_connections"`
+	Pooler         string `json:"pooler"`
 }
+
+// poolerTransaction says that a pooler stands between that gives every
+// transaction another session.
+const poolerTransaction = "transaction"
 
 // defaultConnections is how many connections one process opens to a database
 // that is not its own: enough for a query and a load side by side, few enough
@@ -91,6 +96,9 @@ func openPostgres(name string, set databaseSettings) (*step.Database, error) {
 	}
 	if conf.RuntimeParams["application_name"] == "" {
 		conf.RuntimeParams["application_name"] = "madeira"
+	}
+	if set.Pooler == poolerTransaction {
+		conf.DefaultQueryExecMode = pgx.QueryExecModeExec // no statement outlives its transaction
 	}
 	pool := stdlib.OpenDB(*conf)
 	most := set.MaxConnections

@@ -70,7 +70,7 @@ func artifactPath(cfg *config, digest string) string {
 }
 
 func openState(ctx context.Context, cfg *config) (*store.DB, error) {
-	db, err := store.Open(ctx, cfg.database, store.Options{MaxConns: cfg.limits.Workers + 8})
+	db, err := store.Open(ctx, cfg.database, store.Options{MaxConns: cfg.limits.Workers + 8, TransactionPooler: cfg.pooled})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 	}
 	limits := r.config.limits
 	return engine.New(engine.Config{
-		Queue: r.db, Comparer: r.db, Registry: r.registry, Artifacts: r.artifacts,
+		Queue: r.db, Comparer: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID,
 		Slots: limits.Workers, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -61,7 +63,21 @@ func (p *program) serve(ctx context.Context, dir string) error {
 	return errors.Join(p.serveJobs(ctx, r, checked), r.close())
 }
 
+// openTypes lets anybody insert tasks of the types that madeira.yaml opens.
+func (r *process) openTypes(ctx context.Context) error {
+	known := r.registry.Names()
+	for _, name := range r.config.openTypes {
+		if !slices.Contains(known, name) {
+			return usage("config.value: open_types: there is no step type %q; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return r.db.SetOpenTypes(ctx, r.config.openTypes)
+}
+
 func (p *program) serveJobs(ctx context.Context, r *process, checked []*jobs.Job) error {
+	if err := r.openTypes(ctx); err != nil {
+		return err
+	}
 	worker, err := r.engine(ctx, "", nil)
 	if err != nil {
 		return err

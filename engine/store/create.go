@@ -41,6 +41,7 @@ func (db *DB) CreateRun(ctx context.Context, n task.NewRun) (task.Created, error
 	if err != nil {
 		return task.Created{}, fmt.Errorf("make a run of %s: %w", n.Run.Job, err)
 	}
+	db.made()
 	return made, nil
 }
 
