@@ -12,19 +12,26 @@ import (
 // advanceLimit bounds one transaction of decisions.
 const advanceLimit = 200
 
-// advance decides what follows from steps that did not simply succeed, until
-// nothing is left to decide.
+// advance decides what follows from steps that did not simply succeed, and begins
+// the phases that follow, until nothing is left to decide.
 func (e *Engine) advance(ctx context.Context) (time.Duration, error) {
 	var last int64
 	for {
+		begun, err := e.beginPhases(ctx)
+		if err != nil {
+			return 0, err
+		}
 		undecided, err := e.cfg.Queue.Undecided(ctx, advanceLimit)
 		if err != nil {
 			return 0, err
 		}
 		// The same task twice means that another process is deciding it: look
 		// again at the next poll.
-		if len(undecided) == 0 || undecided[0].TaskID == last {
+		if len(undecided) == 0 && !begun || len(undecided) > 0 && undecided[0].TaskID == last {
 			return jitter(e.cfg.Poll), nil
+		}
+		if len(undecided) == 0 {
+			continue
 		}
 		last = undecided[0].TaskID
 		decisions := make([]task.Decision, len(undecided))
@@ -39,9 +46,26 @@ func (e *Engine) advance(ctx context.Context) (time.Duration, error) {
 	}
 }
 
+// beginPhases begins what follows phases that are over, and reports whether there
+// was any.
+func (e *Engine) beginPhases(ctx context.Context) (bool, error) {
+	if e.cfg.Flow == nil {
+		return false, nil
+	}
+	n, err := e.cfg.Flow.NextPhase(ctx, advanceLimit)
+	if err != nil {
+		return false, fmt.Errorf("begin the phases that follow: %w", err)
+	}
+	if n > 0 {
+		e.Wake()
+		nudge(e.written)
+	}
+	return n > 0, nil
+}
+
 // decide says whether a blocked task runs or is skipped, and why.
 func decide(u task.Undecided) task.Decision {
-	v := valuesOf(u.Scope.Run, u.Scope.Steps, u.Needs)
+	v := valuesOf(u.Scope, u.Needs, u.Each)
 	var bad string // a step that did not end well
 	v.Success = true
 	for id, s := range u.Needs {
@@ -55,6 +79,9 @@ func decide(u task.Undecided) task.Decision {
 			bad = id
 		}
 	}
+	if later(u.Phase) && saysWhen(u.Condition) {
+		v = afterMain(v, u.Scope)
+	}
 	d := task.Decision{TaskID: u.TaskID, To: task.Skipped}
 	yes, err := expr.Condition(u.Condition, v)
 	switch {
@@ -62,7 +89,7 @@ func decide(u task.Undecided) task.Decision {
 		d.Reason, d.Detail = "condition_error", err.Error()
 	case yes:
 		d.To = task.Pending
-	case !v.Success && failureDecided(u.Condition, v):
+	case bad != "" && failureDecided(u.Condition, v):
 		d.Reason, d.Detail = task.ReasonNeedsFailed, fmt.Sprintf("step %s ended as %s", bad, u.Needs[bad].State)
 	default:
 		d.Reason, d.Detail = task.ReasonCondition, "if: "+u.Condition
@@ -70,9 +97,20 @@ func decide(u task.Undecided) task.Decision {
 	return d
 }
 
+// afterMain adds how the run went so far to what a condition of on_failure or
+// finally asks for by name. That success() is implied where it asks for nothing
+// means what the step needs and no more: nothing would run there otherwise.
+func afterMain(v expr.Values, scope task.Scope) expr.Values {
+	stopped := scope.Run.Stopped
+	v.Success = v.Success && scope.Failure == nil && stopped == ""
+	v.Failure = v.Failure || scope.Failure != nil || stopped == "timeout"
+	v.Cancelled = v.Cancelled || stopped == "cancelled"
+	return v
+}
+
 // endedWell reports whether a step counts as success for those that need it.
 func endedWell(s task.StepResult) bool {
-	return s.State == task.Success || s.State == task.Skipped && s.Reason == task.ReasonCondition
+	return s.State == task.Success || s.Excused || s.State == task.Skipped && s.Reason == task.ReasonCondition
 }
 
 // failureDecided reports whether a condition is false because something failed,

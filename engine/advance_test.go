@@ -94,7 +94,7 @@ func TestValuesOf_GivesExpressionsTheContextsOfARun(t *testing.T) {
 	}
 	settings := json.RawMessage(`{"file": "${{ steps.bill.outputs.file }}", "none": "${{ steps.gone.outputs.file }}", "limit": "${{ inputs.limit }}",
 		"text": "${{ run.job }}/${{ period.label }} v${{ run.version }} ${{ run.reason }}", "due": "${{ schedule.due_at }}", "was": "${{ needs.gone.result }}"}`)
-	got, err := expr.Resolve(settings, valuesOf(run, steps, nil))
+	got, err := expr.Resolve(settings, valuesOf(task.Scope{Run: run, Steps: steps}, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ var (
 	errLeaseLost = errors.New("the lease of the task is lost: another attempt owns it, or its run was cancelled")
 	errUnrenewed = errors.New("the lease of the task could not be renewed in time: the state database did not answer, or this machine is overloaded")
 	errTimeout   = errors.New("the step took longer than its timeout")
+	errStopped   = errors.New("the run of the task was cancelled, or is out of time")
 	errShutdown  = errors.New("the worker is shutting down")
 )
 
@@ -145,6 +146,16 @@ func (b *board) lose(h task.Hold) {
 	if a, ok := b.attempts[h]; ok && !a.ended {
 		a.cancel(errLeaseLost)
 		a.deadline.Stop()
+	}
+}
+
+// stop cancels an attempt whose run was stopped. The lease is still ours: how it
+// ended is handed in.
+func (b *board) stop(h task.Hold) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a, ok := b.attempts[h]; ok && !a.ended {
+		a.cancel(errStopped)
 	}
 }
 

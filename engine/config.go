@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Queue       Queue
 	Comparer    Comparer // nil: comparisons are left to other workers
+	Flow        Flow     // nil: phases, for_each and runs of runs are left to other workers
 	Bell        Bell     // nil: work that other processes make is found by polling
 	Registry    *step.Registry
 	Artifacts   Artifacts

@@ -37,6 +37,9 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Comparer != nil {
 		e.types = append(e.types, task.TypeCompare)
 	}
+	if cfg.Flow != nil {
+		e.types = append(e.types, task.TypeJob)
+	}
 	return e, nil
 }
 

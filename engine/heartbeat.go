@@ -23,6 +23,9 @@ func (e *Engine) heartbeat(ctx context.Context) (time.Duration, error) {
 	for _, hold := range beat.Lost {
 		e.board.lose(hold)
 	}
+	for _, hold := range beat.Stopped {
+		e.board.stop(hold)
+	}
 	now := e.cfg.Clock()
 	held = slices.DeleteFunc(held, func(h task.Hold) bool { return slices.Contains(beat.Skipped, h) })
 	e.board.extend(held, trusted(sent, e.cfg.Lease).Sub(now))

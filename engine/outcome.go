@@ -19,6 +19,7 @@ type ending struct {
 	Err       error
 	Cause     error // why the attempt was cancelled; nil: it was not
 	Artifacts []task.Artifact
+	Left      task.State    // where the attempt has moved its task itself; "": nowhere
 	StartedAt time.Duration // from the claim to the call of the Runner
 	Took      time.Duration // of the Runner
 }
@@ -39,25 +40,45 @@ func outcomeOf(c task.Claimed, end ending, random float64, mask func(string) str
 	if errors.Is(end.Cause, errLeaseLost) || errors.Is(end.Err, step.ErrLeaseLost) {
 		return task.Outcome{}, false
 	}
-	o := task.Outcome{Hold: c.Hold, StartedAt: end.StartedAt, Took: end.Took}
+	o := task.Outcome{
+		Hold: c.Hold, StartedAt: end.StartedAt, Took: end.Took,
+		Limited: c.Limited, Circuit: c.Circuit, Alone: c.RunID == "", Ungated: !c.Limited && c.Circuit == "",
+	}
 	outputs, err := outputsOf(end.Output, mask)
 	if end.Err == nil {
 		end.Err = err
 	}
-	if end.Err != nil {
+	switch wait := waitOf(end.Output); {
+	case end.Err != nil:
 		o = fail(o, c, end, random)
-	} else {
+	case wait != nil:
+		o.To, o.Reason, o.Unspent, o.Delay = task.Waiting, task.ReasonWait, true, wait.Expire
+	default:
 		o.To, o.Digest = task.Success, end.Output.Digest
 	}
 	if o.Failure != nil {
 		o.Failure.Message, o.Failure.Stack = mask(o.Failure.Message), mask(o.Failure.Stack)
 	}
-	if o.To.Terminal() {
+	if o.To.Terminal() || o.To == task.Waiting {
 		o.Outputs, o.Artifacts = outputs, named(end.Artifacts, end.Output.Values)
 		o.Warning = mask(end.Output.Warning)
 		o.Messages = messagesOf(c, end)
 	}
 	return o, true
+}
+
+// waitOf returns the wait that a step asked for, with an expiry that is none or
+// still to come; nil when it asked for none.
+func waitOf(out step.Output) *step.Wait {
+	for _, effect := range out.Effects {
+		if w, ok := effect.(step.Wait); ok {
+			if w.Expire < 0 {
+				w.Expire = time.Millisecond
+			}
+			return &w
+		}
+	}
+	return nil
 }
 
 // named gives each dataset the name of the output that refers to it.
@@ -83,6 +104,10 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 		o.To, o.Reason, o.Unspent = task.Pending, task.ReasonReleased, true
 		return o
 	}
+	if errors.Is(end.Cause, errStopped) {
+		o.To, o.Reason = task.Cancelled, task.ReasonCancelled
+		return o
+	}
 	o.Failure = failureOf(class, end)
 	failed := c.Attempt - c.Crashes // what died with its worker has a limit of its own
 	if c.Type == task.TypeDeliver && c.Retry.IsZero() {
@@ -94,7 +119,7 @@ func fail(o task.Outcome, c task.Claimed, end ending, random float64) task.Outco
 		if !errors.Is(end.Cause, errUnrenewed) { // which took most of a lease, and is over when this is read
 			o.Delay = time.Duration((1 + random) / 2 * float64(infrastructureDelay))
 		}
-	case class == task.PermanentFailure, failed >= c.Retry.Attempts():
+	case !c.Retry.Retries(*o.Failure), failed >= c.Retry.Attempts():
 		o.To, o.Reason = task.Error, string(class)
 	default:
 		o.To, o.Reason = task.Pending, task.ReasonRetry
@@ -110,7 +135,7 @@ func asked(r task.Retry, err error) time.Duration {
 	if !errors.As(err, &after) {
 		return 0
 	}
-	return min(after.After, r.Longest())
+	return max(min(after.After, r.Longest()), 0)
 }
 
 // classOf tells what kind of failure an attempt ended with.

@@ -55,8 +55,8 @@ type Comparer interface {
 // Gates is what the engine needs of limits, pauses and circuits.
 type Gates interface {
 	// Admit moves up to limit held tasks to where they can be claimed: those whose
-	// limits have room, and the probes of circuits. It returns how many, and how
-	// long until it or Judge has something to do again: 0 when that is not known.
+	// limits have room, and what a circuit lets through. It returns how many, and
+	// how long until a rate has room again: 0 when none is waited for.
 	Admit(ctx context.Context, limit int) (n int, next time.Duration, err error)
 
 	// Sweep takes aside what became ready under a pause or a circuit that is not
@@ -67,8 +67,9 @@ type Gates interface {
 	// Judge looks at the circuits that are not closed and at those that attempts
 	// spoke with, and opens, half opens, ramps up or closes them. Failed holds the
 	// keys of circuits with a failure seen just now; nil stands for all. It returns
-	// the changes it made: each change goes to one process.
-	Judge(ctx context.Context, failed map[string]task.Failure) ([]task.CircuitChange, error)
+	// the changes it made, each of which goes to one process, and how long until a
+	// circuit is due: 0 when none is.
+	Judge(ctx context.Context, failed map[string]task.Failure) (changes []task.CircuitChange, next time.Duration, err error)
 }
 
 // Flow is what the engine needs to run more than a plain graph.

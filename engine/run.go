@@ -72,8 +72,8 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 			e.board.end(a, o)
 		}
 	}()
-	if a.Type == task.TypeCompare && end.Err == nil {
-		e.compared(a, end)
+	if end.Left != "" && end.Err == nil {
+		e.left(a, end)
 		return
 	}
 	o, ours := outcomeOf(a.Claimed, end, rand.Float64(), e.cfg.Mask)
@@ -95,13 +95,22 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 	e.board.end(a, o)
 }
 
-// compared closes the books on a comparison, which has finished its task itself.
-func (e *Engine) compared(a *attempt, end ending) {
+// left closes the books on an attempt that has moved its task itself.
+func (e *Engine) left(a *attempt, end ending) {
 	e.board.drop(a)
-	e.cfg.Observer.Ended(a.Claimed, task.Outcome{Hold: a.Hold, To: task.Success, StartedAt: end.StartedAt, Took: end.Took})
+	e.cfg.Observer.Ended(a.Claimed, task.Outcome{Hold: a.Hold, To: end.Left, StartedAt: end.StartedAt, Took: end.Took})
 	nudge(e.decide)
 	nudge(e.written)
 	e.Wake()
+}
+
+// A mover is a Runner of the engine's own that may move its task itself, in a
+// transaction that checks the fence.
+type mover interface {
+	step.Runner
+
+	// left returns where the task is now; "" when there is still an outcome to write.
+	left() task.State
 }
 
 // perform does the work of an attempt and fills in its end. A panic in it is a
@@ -128,6 +137,9 @@ func (e *Engine) perform(ctx context.Context, a *attempt, end *ending) {
 	if err == nil {
 		end.Output, err = runner.Run(ctx, in)
 	}
+	if m, ok := runner.(mover); ok && err == nil {
+		end.Left = m.left()
+	}
 	end.Err, returned = err, true
 }
 
@@ -137,7 +149,7 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 		return step.Input{}, comparison{engine: e, attempt: a}, nil
 	}
 	typ, ok := e.cfg.Registry.Lookup(a.Type)
-	if !ok {
+	if !ok && (a.Type != task.TypeJob || e.cfg.Flow == nil) {
 		return step.Input{}, nil, step.Infrastructure(fmt.Errorf("run task %d: this worker does not know the type %q", a.TaskID, a.Type))
 	}
 	scope, err := e.scope(ctx, a.Claimed)
@@ -145,6 +157,9 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 		return step.Input{}, nil, err
 	}
 	*run = scope.Run
+	if own := e.own(a, scope); own != nil {
+		return step.Input{}, own, nil
+	}
 	settings, err := resolved(a.Claimed, scope)
 	if err != nil {
 		return step.Input{}, nil, err
@@ -184,7 +199,7 @@ func resolved(c task.Claimed, scope task.Scope) ([]byte, error) {
 	if c.Step == "" {
 		return c.Settings, nil
 	}
-	settings, err := expr.Resolve(c.Settings, valuesOf(scope.Run, scope.Steps, nil))
+	settings, err := expr.Resolve(c.Settings, valuesOf(scope, nil, c.Each))
 	if err == nil {
 		return settings, nil
 	}
@@ -196,7 +211,7 @@ func resolved(c task.Claimed, scope task.Scope) ([]byte, error) {
 }
 
 func taskOf(c task.Claimed, run task.Run) step.Task {
-	return step.Task{ID: c.TaskID, Run: c.RunID, Job: run.Job, Key: cmp.Or(c.Key, run.Key), Version: run.Version, Step: c.Step, Element: c.Element, Attempt: c.Attempt, Fence: c.Fence}
+	return step.Task{ID: c.TaskID, Run: c.RunID, Job: run.Job, Key: cmp.Or(c.Key, run.Key), Version: run.Version, Step: c.Step, Element: c.Element, Attempt: c.Attempt, Fence: c.Fence, Woken: c.Woken}
 }
 
 // logger adds what names an attempt in a log.
@@ -205,7 +220,9 @@ func (e *Engine) logger(c task.Claimed) *slog.Logger {
 	if c.RunID != "" {
 		log = log.With("run_id", c.RunID)
 	}
-	if c.Step != "" {
+	if c.Element != "" {
+		log = log.With("step", c.Step+"["+c.Element+"]")
+	} else if c.Step != "" {
 		log = log.With("step", c.Step)
 	}
 	return log
@@ -216,6 +233,8 @@ type comparison struct {
 	engine  *Engine
 	attempt *attempt
 }
+
+func (comparison) left() task.State { return task.Success }
 
 func (r comparison) Run(ctx context.Context, _ step.Input) (step.Output, error) {
 	took := r.engine.cfg.Clock().Sub(r.attempt.began)

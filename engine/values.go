@@ -9,8 +9,9 @@ import (
 )
 
 // valuesOf gives expressions the contexts of a run. Needs is nil where the
-// results of what a step needs are not known.
-func valuesOf(run task.Run, steps, needs map[string]task.StepResult) expr.Values {
+// results of what a step needs are not known, each where the task is no element.
+func valuesOf(scope task.Scope, needs map[string]task.StepResult, each json.RawMessage) expr.Values {
+	run := scope.Run
 	vars := map[string]any{
 		"run": map[string]any{
 			"id": run.ID, "job": run.Job, "upstream_key": run.Key, "version": int64(run.Version),
@@ -18,14 +19,26 @@ func valuesOf(run task.Run, steps, needs map[string]task.StepResult) expr.Values
 		},
 		"schedule": map[string]any{"due_at": instant(run.DueAt)},
 		"inputs":   document(run.Inputs),
-		"steps":    outputsByStep(steps),
-		"needs":    resultsByStep(steps, needs),
+		"steps":    outputsByStep(scope.Steps),
+		"needs":    resultsByStep(scope.Steps, needs),
 	}
 	if len(run.Period) > 0 {
 		vars["period"] = run.Period
 	}
-	return expr.Values{Vars: vars, Unfinished: unfinished(steps)}
+	if len(each) > 0 {
+		vars["each"] = each
+	}
+	switch f := scope.Failure; {
+	case f != nil:
+		vars["failure"] = map[string]any{"step": f.Step, "error": f.Error, "attempts": int64(f.Attempts)}
+	case later(scope.Phase):
+		vars["failure"] = nil
+	}
+	return expr.Values{Vars: vars, Unfinished: unfinished(scope.Steps)}
 }
+
+// later reports whether a phase comes after main.
+func later(p task.Phase) bool { return p == task.PhaseOnFailure || p == task.PhaseFinally }
 
 func unfinished(steps map[string]task.StepResult) map[string]bool {
 	ids := map[string]bool{}
@@ -50,7 +63,11 @@ func resultsByStep(all ...map[string]task.StepResult) map[string]any {
 	results := map[string]any{}
 	for _, steps := range all {
 		for id, s := range steps {
-			results[id] = map[string]any{"result": string(s.State)}
+			result := string(s.State)
+			if s.Excused {
+				result = string(task.Success)
+			}
+			results[id] = map[string]any{"result": result}
 		}
 	}
 	return results

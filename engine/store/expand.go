@@ -281,19 +281,19 @@ func elementOutputs(ctx context.Context, db bun.IDB, parent int64) (document, er
 // Elements implements engine.Flow.
 func (db *DB) Elements(ctx context.Context, taskID int64) ([]task.ElementResult, error) {
 	var rows []struct {
-		Element, Digest string
-		State           task.State
-		Reason          string
-		Failure         document
+		Element, Warning, Digest string
+		State                    task.State
+		Reason                   string
+		Failure                  document
 	}
-	err := db.read.NewRaw(`SELECT c.id, c.element, c.state, coalesce(c.reason, '') AS reason, coalesce(c.digest, '') AS digest, c.failure FROM task_queue c`+
+	err := db.read.NewRaw(`SELECT c.id, c.element, c.state, coalesce(c.reason, '') AS reason, coalesce(c.warning, '') AS warning, coalesce(c.digest, '') AS digest, c.failure FROM task_queue c`+
 		elementsOf+"ORDER BY c.id", taskID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the elements of task %d: %w", taskID, err)
 	}
 	results := make([]task.ElementResult, len(rows))
 	for i, r := range rows {
-		results[i] = task.ElementResult{Key: r.Element, State: r.State, Reason: r.Reason, Digest: r.Digest}
+		results[i] = task.ElementResult{Key: r.Element, State: r.State, Reason: r.Reason, Warning: r.Warning, Digest: r.Digest}
 		if f := readFailure(r.Failure); f != nil {
 			results[i].Error = f.Message
 		}

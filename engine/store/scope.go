@@ -104,7 +104,7 @@ func (db *DB) Scope(ctx context.Context, t task.Claimed) (task.Scope, error) {
 
 // scopeOf returns what tasks of a run see that refer to the named steps.
 func scopeOf(ctx context.Context, db bun.IDB, run runRow, names []string) (s task.Scope, err error) {
-	s.Run = run.run()
+	s.Run, s.Phase = run.run(), run.Phase
 	if s.Steps, err = steps(ctx, db, run.ID, names); err != nil || run.Phase == task.PhaseMain || run.FailedSteps == 0 {
 		return s, err
 	}

@@ -13,11 +13,12 @@ type Element struct {
 
 // An ElementResult is how an element of a for_each ended, without its outputs.
 type ElementResult struct {
-	Key    string
-	State  State
-	Reason string
-	Digest string // of what a source has read
-	Error  string // of its last attempt, where that failed
+	Key     string
+	State   State
+	Reason  string
+	Warning string
+	Digest  string // of what a source has read
+	Error   string // of its last attempt, where that failed
 }
 
 // A SubJob is what the settings of a task of type job hold. Inputs, Key and Outputs

@@ -54,6 +54,7 @@ type Claimed struct {
 
 // A Scope is what expressions of a run's tasks can refer to.
 type Scope struct {
+	Phase   Phase // of the run
 	Run     Run
 	Steps   map[string]StepResult // the steps asked for
 	Failure *RunFailure           // what on_failure and finally see; nil in main, or when nothing failed
@@ -215,5 +216,6 @@ const (
 	ReasonRedrive        = "redrive"      // a person sent it on again
 	ReasonReused         = "reused"       // a rerun took the outputs of an earlier version
 	ReasonElements       = "elements"     // waiting for the elements of its for_each
+	ReasonWait           = "wait"         // waiting for a person or a thing, as its step said
 	ReasonChild          = "child"        // waiting for the run it started
 )

@@ -16,6 +16,7 @@ type machine struct {
 	src    string
 	values Values
 	status bool // the status functions may be called
+	most   int  // bytes of JSON that one expression may give; 0: maxResult
 
 	at      int   // where in src evaluating has got to, in runes
 	steps   int   // spent

@@ -19,6 +19,8 @@ const (
 	maxSteps  = 150_000  // parts evaluated, loops included: about 50 ms
 	maxBytes  = 1 << 20  // text made on the way
 	maxResult = 64 << 10 // bytes of JSON that one expression gives
+
+	maxElements = 4 << 20 // the same of what a for_each ranges over
 )
 
 // parse reads one expression. The parser belongs to somebody else and reads what

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,10 +29,19 @@ type Values struct {
 // other text the values are joined in. Keys keep their order. An *Error in the
 // chain of the error says which expression failed and why.
 func Resolve(settings json.RawMessage, v Values) (json.RawMessage, error) {
+	return (&machine{values: v}).resolve(settings)
+}
+
+// Elements is Resolve for what a for_each ranges over: its expressions may give
+// larger lists, because no step gets all of one.
+func Elements(forEach json.RawMessage, v Values) (json.RawMessage, error) {
+	return (&machine{values: v, most: maxElements}).resolve(forEach)
+}
+
+func (m *machine) resolve(settings json.RawMessage) (json.RawMessage, error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		return nil, nil
 	}
-	m := &machine{values: v}
 	var out bytes.Buffer
 	err := rewrite(settings, &out, func(path, text string) error {
 		value, err := m.value(text)
@@ -185,10 +195,11 @@ func (m *machine) joined(text string, spans []Span) (string, error) {
 
 // writeResult writes a value under the limit for one expression.
 func (m *machine) writeResult(out *bytes.Buffer, v any) error {
+	limit := cmp.Or(m.most, maxResult)
 	var b bytes.Buffer
 	err := m.write(&b, v)
-	if err == nil && b.Len() > maxResult {
-		err = m.limit("the result has %d bytes and the limit is %d; hand large things on as files or datasets", b.Len(), maxResult)
+	if err == nil && b.Len() > limit {
+		err = m.limit("the result has %d bytes and the limit is %d; hand large things on as files or datasets", b.Len(), limit)
 	}
 	if err != nil {
 		return m.errorOf(err)

@@ -97,6 +97,7 @@ type Task struct {
 	Element string // of a for_each; "" otherwise
 	Attempt int    // counted from 1
 	Fence   int64
+	Woken   string // why it left the Wait it asked for: answered, arrived or expired; "" when it has not waited
 }
 
 // Identity is the same for every attempt of a task and for no other task: run,
@@ -146,3 +147,13 @@ type Message struct {
 }
 
 func (Message) effect() {}
+
+// A Wait is an Effect: the task is not over, and waits for a person or a thing,
+// holding no slot and spending no attempt. When that is there, or Expire is over,
+// the Runner is called again, with the reason in Task.Woken, and decides what
+// follows. What the Output holds besides is kept. With an error there is no wait.
+type Wait struct {
+	Expire time.Duration // from now; 0: never
+}
+
+func (Wait) effect() {}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"madeira/engine/task"
+	"madeira/jobs/expr"
+	"madeira/jobs/step"
+)
+
+// triggerJob is the trigger of a run that another run started.
+const triggerJob = "job"
+
+// A calling starts a run and, woken, ends as that did.
+type calling struct {
+	flow    Flow
+	attempt *attempt
+	scope   task.Scope
+	moved   bool
+}
+
+func (c *calling) left() task.State {
+	if c.moved {
+		return task.Waiting
+	}
+	return ""
+}
+
+func (c *calling) Run(ctx context.Context, _ step.Input) (step.Output, error) {
+	var sub task.SubJob
+	if err := json.Unmarshal(c.attempt.Settings, &sub); err != nil {
+		return step.Output{}, step.PermanentCode("job.settings", fmt.Errorf("read the run that step %s starts: %w", c.attempt.Step, err))
+	}
+	if c.attempt.Woken == task.WakeChild {
+		out, over, err := c.result(ctx, sub)
+		if over || err != nil {
+			return out, err
+		}
+	}
+	return step.Output{}, c.spawn(ctx, sub)
+}
+
+// spawn starts the run with what the calling run hands it.
+func (c *calling) spawn(ctx context.Context, sub task.SubJob) error {
+	values := valuesOf(c.scope, nil, c.attempt.Each)
+	n := sub.Run
+	if sub.Inputs != nil {
+		inputs, err := expr.Resolve(sub.Inputs, values)
+		if err != nil {
+			return wrong("inputs of step "+c.attempt.Step, err)
+		}
+		n.Run.Inputs = inputs
+	}
+	if sub.Key != "" {
+		key, err := expr.Text(sub.Key, values)
+		if err != nil {
+			return wrong("upstream_key of step "+c.attempt.Step, err)
+		}
+		n.Run.Key = key
+	}
+	n.Run.Trigger = triggerJob
+	n.Run.Actor = cmp.Or(n.Run.Actor, c.scope.Run.Actor)
+	if n.Run.DueAt.IsZero() {
+		n.Run.DueAt = c.scope.Run.DueAt
+	}
+	if _, err := c.flow.Spawn(ctx, c.attempt.Hold, n); err != nil {
+		return ofStore(err)
+	}
+	c.moved = true
+	return nil
+}
+
+// result reports false while the run is live.
+func (c *calling) result(ctx context.Context, sub task.SubJob) (step.Output, bool, error) {
+	refs, err := expr.Refs(sub.Outputs, "")
+	if err != nil {
+		return step.Output{}, true, wrong("outputs of step "+c.attempt.Step, err)
+	}
+	child, err := c.flow.Child(ctx, c.attempt.TaskID, refs)
+	if err != nil {
+		return step.Output{}, true, ofStore(err)
+	}
+	if child.Run.Status.Live() {
+		return step.Output{}, false, nil
+	}
+	out, err := outputsOfChild(sub, child)
+	if err != nil {
+		return out, true, wrong("outputs of step "+c.attempt.Step, err)
+	}
+	return out, true, endOfChild(&out, child)
+}
+
+// outputsOfChild returns what the called run names as its outputs. Of one that
+// failed, those of unfinished steps are null.
+func outputsOfChild(sub task.SubJob, child task.Scope) (step.Output, error) {
+	var out step.Output
+	if sub.Outputs == nil {
+		return out, nil
+	}
+	raw, err := expr.Resolve(sub.Outputs, valuesOf(child, nil, nil))
+	if err != nil {
+		return out, err
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return out, err
+	}
+	out.Values = make(map[string]any, len(values))
+	for name, value := range values {
+		out.Values[name] = value
+	}
+	return out, nil
+}
+
+// endOfChild makes the end of the called run that of the step.
+func endOfChild(out *step.Output, child task.Scope) error {
+	run := child.Run
+	text := fmt.Sprintf("run %s of %s ended as %s", run.ID, run.Job, run.Status)
+	switch run.Status {
+	case task.RunSuccess, task.RunRepeated:
+		return nil
+	case task.RunWarning:
+		out.Warning = text
+		return nil
+	case task.RunCancelled:
+		return step.PermanentCode("job.cancelled", fmt.Errorf("%s", text))
+	}
+	if f := child.Failure; f != nil {
+		text += fmt.Sprintf(": step %s: %s", f.Step, f.Error)
+	}
+	return step.PermanentCode("job.failed", fmt.Errorf("%s", text))
+}
