@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"madeira/engine/task"
@@ -19,6 +20,7 @@ type Config struct {
 	Comparer    Comparer // nil: comparisons are left to other workers
 	Flow        Flow     // nil: phases, for_each and runs of runs are left to other workers
 	Bell        Bell     // nil: work that other processes make is found by polling
+	Gates       Gates    // nil: limits, pauses and circuits are left to other workers
 	Registry    *step.Registry
 	Artifacts   Artifacts
 	Connections Connections
@@ -27,9 +29,10 @@ type Config struct {
 	// differences are used: instants are the database's.
 	Clock func() time.Time
 
-	Worker  string // names this process and no other, ever: a new random id at each start
-	Scratch string // an existing folder of this process alone
-	RunID   string // claim only tasks of this run and its deliveries; "": any
+	Worker  string   // names this process and no other, ever: a new random id at each start
+	Scratch string   // an existing folder of this process alone
+	RunID   string   // claim only tasks of this run and its deliveries; "": any
+	Types   []string // claim only tasks of these types; nil: of all that the registry knows
 
 	Slots    int           // tasks at once; 0: one for each processor
 	Lease    time.Duration // how long a claim holds without a heartbeat; 0: 15 s
@@ -38,9 +41,10 @@ type Config struct {
 	Patience time.Duration // how long a cancelled Runner may take to return before its slot counts as stuck; 0: 5 s
 	Memory   int64         // bytes an attempt may hold; 0: 64 MiB
 
-	Logger   *slog.Logger        // nil: nothing is logged
-	Observer Observer            // nil: nobody looks, and failed attempts are logged
-	Mask     func(string) string // hides secrets in text that is kept; nil: text is kept as it is
+	Logger         *slog.Logger             // nil: nothing is logged
+	Observer       Observer                 // nil: nobody looks, and failed attempts are logged
+	CircuitChanged func(task.CircuitChange) // is told of each change that this process makes, and must not block; nil: nobody is
+	Mask           func(string) string      // hides secrets in text that is kept; nil: text is kept as it is
 }
 
 // An Observer is told what becomes of attempts. It is called from several
@@ -69,6 +73,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Observer == nil {
 		c.Observer = blind{}
+	}
+	if c.CircuitChanged == nil {
+		c.CircuitChanged = func(task.CircuitChange) {}
 	}
 	if c.Mask == nil {
 		c.Mask = func(text string) string { return text }
@@ -100,7 +107,29 @@ func (c Config) check() error {
 	if c.Poll < 0 || c.Grace < 0 || c.Patience < 0 {
 		errs = append(errs, fmt.Errorf("engine: poll (%s), grace (%s) and patience (%s) must not be negative", c.Poll, c.Grace, c.Patience))
 	}
+	for _, name := range c.Types {
+		if c.Registry == nil || !slices.Contains(c.Registry.Names(), name) {
+			errs = append(errs, fmt.Errorf("engine: Config.Types has %q, which the registry does not know", name))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// claims returns the types of tasks to claim. Types that only move rows are not a
+// matter of where a worker stands.
+func (c Config) claims() []string {
+	types := c.Types
+	if types == nil {
+		types = c.Registry.Names()
+	}
+	types = slices.Clone(types)
+	if c.Comparer != nil {
+		types = append(types, task.TypeCompare)
+	}
+	if c.Flow != nil {
+		types = append(types, task.TypeJob)
+	}
+	return types
 }
 
 type blind struct{}

@@ -85,6 +85,9 @@ func (d *dispatcher) exchange(want task.Want) error {
 	if answer.Undecided {
 		nudge(d.decide)
 	}
+	if answer.Held {
+		d.gates.hurry()
+	}
 	return nil
 }
 
@@ -102,6 +105,7 @@ func (d *dispatcher) settle(lost []task.Hold) {
 			d.logger(a.Claimed).WarnContext(d.calls, "lease lost: the result is dropped, another attempt owns the task")
 		default:
 			d.cfg.Observer.Ended(a.Claimed, o)
+			d.gates.ended(a.Claimed, o)
 		}
 		if o.To == task.Pending {
 			nudge(d.due)

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"madeira/engine/task"
 )
 
 // An Engine is one worker process. Make it with New.
@@ -15,6 +13,7 @@ type Engine struct {
 	types   []string // what it claims
 	board   board
 	away    away
+	gates   gatekeeper
 	wake    chan struct{} // the dispatcher should ask for work
 	due     chan struct{} // a task was put off: ask when the next is due
 	decide  chan struct{} // a blocked task waits for a decision
@@ -30,22 +29,19 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, types: cfg.Registry.Names(), board: newBoard(cfg.Slots),
-		away: away{clock: cfg.Clock, log: cfg.Logger},
+		cfg: cfg, types: cfg.claims(), board: newBoard(cfg.Slots),
+		away: away{clock: cfg.Clock, log: cfg.Logger}, gates: gatekeeper{nudge: make(chan struct{}, 1)},
 		wake: make(chan struct{}, 1), due: make(chan struct{}, 1), decide: make(chan struct{}, 1), written: make(chan struct{}, 1),
-	}
-	if cfg.Comparer != nil {
-		e.types = append(e.types, task.TypeCompare)
-	}
-	if cfg.Flow != nil {
-		e.types = append(e.types, task.TypeJob)
 	}
 	return e, nil
 }
 
 // Wake makes the engine ask for work at once. It never blocks. Whoever makes
 // tasks in this process calls it after the commit.
-func (e *Engine) Wake() { nudge(e.wake) }
+func (e *Engine) Wake() {
+	nudge(e.wake)
+	nudge(e.gates.nudge)
+}
 
 // Ready reports whether the engine could take a task: it is not shutting down
 // and not every slot is held by a Runner that ignores its cancellation.
@@ -68,6 +64,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		services.Go(func() { e.serve(ctx, service{name: "listen", once: e.listen}) })
 	}
 	services.Go(func() { e.serve(ctx, service{name: "advance", once: e.advance, nudge: e.decide}) })
+
+	if e.cfg.Gates != nil {
+		services.Go(func() { e.serve(ctx, service{name: "gates", once: e.gate, nudge: e.gates.nudge}) })
+	}
 
 	err := e.dispatch(ctx)
 

@@ -29,6 +29,7 @@ func (e *Engine) rescue(ctx context.Context) (time.Duration, error) {
 			e.cfg.Logger.WarnContext(ctx, "took tasks back whose lease had run out", "tasks", n)
 			e.Wake()
 			nudge(e.decide)
+			e.gates.hurry()
 		}
 		if n < rescueLimit {
 			return jitter(e.cfg.Lease / 3), nil

@@ -102,6 +102,7 @@ func (e *Engine) left(a *attempt, end ending) {
 	nudge(e.decide)
 	nudge(e.written)
 	e.Wake()
+	e.gates.hurry()
 }
 
 // A mover is a Runner of the engine's own that may move its task itself, in a

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,10 +102,10 @@ func (c Circuits) coolDown(trips int) time.Duration {
 }
 
 // Judge implements engine.Gates.
-func (db *DB) Judge(ctx context.Context, failed map[string]task.Failure) ([]task.CircuitChange, error) {
+func (db *DB) Judge(ctx context.Context, failed map[string]task.Failure) (changes []task.CircuitChange, next time.Duration, err error) {
 	now, err := db.dialect.now(ctx, db.read)
 	if err != nil {
-		return nil, fmt.Errorf("judge circuits: %w", err)
+		return nil, 0, fmt.Errorf("judge circuits: %w", err)
 	}
 	var keys []string
 	if failed != nil {
@@ -115,9 +113,8 @@ func (db *DB) Judge(ctx context.Context, failed map[string]task.Failure) ([]task
 	}
 	all, err := db.circuits.facts(ctx, db.read, keys, now)
 	if err != nil {
-		return nil, fmt.Errorf("judge circuits: %w", err)
+		return nil, 0, fmt.Errorf("judge circuits: %w", err)
 	}
-	var changes []task.CircuitChange
 	for _, f := range all {
 		if db.circuits.verdict(f, now.Time) == f.State {
 			continue
@@ -128,16 +125,19 @@ func (db *DB) Judge(ctx context.Context, failed map[string]task.Failure) ([]task
 			return err
 		})
 		if err != nil {
-			return changes, fmt.Errorf("judge circuit %s: %w", f.Key, err)
+			return changes, 0, fmt.Errorf("judge circuit %s: %w", f.Key, err)
 		}
 		if change != nil {
 			changes = append(changes, *change)
 		}
 	}
 	if failed == nil {
-		err = db.forgetCounts(ctx, now)
+		if err := db.forgetCounts(ctx, now); err != nil {
+			return changes, 0, err
+		}
 	}
-	return changes, err
+	next, err = db.nextCircuit(ctx, now)
+	return changes, next, err
 }
 
 // facts returns what is known of the circuits that are not closed and of the given
@@ -277,18 +277,13 @@ func (db *DB) forgetCounts(ctx context.Context, now instant) error {
 
 // nextCircuit returns how long until a circuit is due to be judged or to let more
 // through; 0: no one is.
-func (db *DB) nextCircuit(ctx context.Context) (time.Duration, error) {
+func (db *DB) nextCircuit(ctx context.Context, now instant) (time.Duration, error) {
 	var until instant
-	err := db.read.NewRaw("SELECT min(until) FROM circuit WHERE until IS NOT NULL").Scan(ctx, &until)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && until.IsZero() {
+	if err := db.read.NewRaw("SELECT min(until) FROM circuit").Scan(ctx, &until); err != nil {
+		return 0, fmt.Errorf("look for the next circuit: %w", err)
+	}
+	if until.IsZero() {
 		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look for the next circuit: %w", err)
-	}
-	now, err := db.dialect.now(ctx, db.read)
-	if err != nil {
-		return 0, fmt.Errorf("look for the next circuit: %w", err)
 	}
 	return max(until.Sub(now.Time), time.Microsecond), nil
 }

@@ -134,7 +134,9 @@ func (r *room) fits(c *candidate, wait *time.Duration) bool {
 	return lacks == 0
 }
 
-func isCircuit(gate string) bool { return len(gate) > len(gateCircuit) && gate[:len(gateCircuit)] == gateCircuit }
+func isCircuit(gate string) bool {
+	return len(gate) > len(gateCircuit) && gate[:len(gateCircuit)] == gateCircuit
+}
 
 // freeSlot is the lowest free slot under the limit, or 0.
 func (r *room) freeSlot(l task.Limit) int {

@@ -126,7 +126,7 @@ func (tx txn) setAside(ctx context.Context, gate string) (int, error) {
 // claimed, or to another hold. It returns how many can be claimed.
 func (db *DB) giveBack(ctx context.Context, limit int) (n int, err error) {
 	var gates []string
-	err = db.read.NewRaw(heldGates + ` SELECT gate FROM g WHERE gate NOT LIKE 'limit:%' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.gate = g.gate)`).Scan(ctx, &gates)
+	err = db.read.NewRaw(heldGates+` SELECT gate FROM g WHERE gate NOT LIKE 'limit:%' AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.gate = g.gate)`).Scan(ctx, &gates)
 	if err != nil {
 		return 0, err
 	}
