@@ -72,6 +72,9 @@ func connect(ctx context.Context, url string, o Options, mode pgx.QueryExecMode,
 		setDefault(params, "lock_timeout", "10s")
 		setDefault(params, "idle_in_transaction_session_timeout", "5min")
 		if mode != pgx.QueryExecModeSimpleProtocol {
+			for name, value := range steady() {
+				setDefault(params, name, value)
+			}
 			setDefault(params, "statement_timeout", "30s") // steps may take longer, claims never do
 		}
 	}
@@ -80,6 +83,15 @@ func connect(ctx context.Context, url string, o Options, mode pgx.QueryExecMode,
 		return nil, fmt.Errorf("open the state database: %w", mask(err))
 	}
 	return pool, nil
+}
+
+// steady keeps the plans of the hot path what they are with empty and with full
+// tables, whatever the statistics of the last hour say: rows are found by index,
+// and joined in loops.
+func steady() map[string]string {
+	return map[string]string{
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+	}
 }
 
 func application(o Options) string {

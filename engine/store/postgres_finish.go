@@ -9,8 +9,7 @@ import "strings"
 // ascending order first.
 const pgFinish = `
 WITH done AS MATERIALIZED (
-  SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bool[], $7::bool[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[])
-    AS d(id, fence, to_state, reason, unspent, crashed, delay_us, outputs, digest, warning, failure, logged, took_ms)
+  SELECT {columns}
 ), freed AS (
   DELETE FROM task_lease l USING done d
   WHERE l.task_id = d.id AND l.fence = d.fence
@@ -32,6 +31,15 @@ WITH done AS MATERIALIZED (
   INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, worker, reason, failure, claimed_at, took_ms, at)
   SELECT id, moves, 'pending', to_state, attempt, fence, worker, reason, logged::jsonb, claimed_at, took_ms, at FROM fin
 )`
+
+// What is known of outcomes: all there can be, or of tasks that simply succeeded.
+const (
+	pgAllColumns = `* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::bool[], $9::bool[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[])
+    AS d(id, fence, took_ms, outputs, to_state, reason, unspent, crashed, delay_us, digest, warning, failure, logged)`
+	pgPlainColumns = `id, fence, took_ms, outputs, 'success' AS to_state, NULL::text AS reason, false AS unspent, false AS crashed, 0::bigint AS delay_us,
+    NULL::text AS digest, NULL::text AS warning, NULL::text AS failure, NULL::text AS logged
+  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS d(id, fence, took_ms, outputs)`
+)
 
 // pgAgain places what is tried again or waits.
 const pgAgain = `, later AS (
@@ -161,11 +169,13 @@ UNION ALL SELECT -3, (SELECT count(*) FROM ready_held)`
 
 // parts says what the outcomes of a batch ask for. Most batches ask for little, and
 // what a statement does not have costs nothing.
-type parts struct{ again, dead, slots, circuit, flow, effects bool }
+type parts struct{ plain, again, dead, slots, circuit, flow, effects bool }
 
 func partsOf(rows []ended) parts {
-	var p parts
+	p := parts{plain: true}
 	for _, e := range rows {
+		p.plain = p.plain && e.To == "success" && e.Reason == "" && !e.Unspent && !e.crashed && e.Digest == "" && e.Warning == "" &&
+			e.failure == nil && len(e.messages) == 0 && len(e.Artifacts) == 0
 		p.again = p.again || e.To == "pending" || e.To == "waiting"
 		p.dead = p.dead || e.To == "error"
 		p.slots = p.slots || !e.Ungated
@@ -200,5 +210,9 @@ func (p parts) text() string {
 		again = "run_at = CASE WHEN d.to_state IN ('pending', 'waiting') THEN " + finished + " + d.delay_us * interval '1 microsecond' ELSE t.run_at END,\n    "
 		finished = "CASE WHEN d.to_state NOT IN ('pending', 'waiting') OR t.stop IS NOT NULL THEN " + finished + " END"
 	}
-	return strings.NewReplacer("{state}", state, "{reason}", reason, "{again}", again, "{finished}", finished, "{released}", pgReleased).Replace(b.String())
+	columns := pgAllColumns
+	if p.plain {
+		columns = pgPlainColumns
+	}
+	return strings.NewReplacer("{columns}", columns, "{state}", state, "{reason}", reason, "{again}", again, "{finished}", finished, "{released}", pgReleased).Replace(b.String())
 }

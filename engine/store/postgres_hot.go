@@ -100,8 +100,11 @@ func finishing(now *time.Time, rows []ended) (text string, args []any) {
 		outputs[i], digests[i], warnings[i] = e.outputs.argument(), nullable(e.Digest), nullable(e.Warning)
 		failures[i], logged[i] = e.failure.argument(), e.logged.argument()
 	}
-	args = []any{now, ids, fences, to, reasons, unspent, crashed, delays, outputs, digests, warnings, failures, logged, took}
+	args = []any{now, ids, fences, took, outputs}
 	p := partsOf(rows)
+	if !p.plain {
+		args = append(args, to, reasons, unspent, crashed, delays, digests, warnings, failures, logged)
+	}
 	if p.effects {
 		args = append(args, messageArrays(rows)...)
 		args = append(args, artifactArrays(rows)...)

@@ -36,8 +36,8 @@ FROM (SELECT) AS once LEFT JOIN claimed ON true`
 
 // Nothing is picked for which a hold stands, but for the probes of a circuit. The
 // first condition is evaluated once, the others only while something is held.
-const pgFree = `(NOT EXISTS (SELECT FROM hold) OR EXISTS (SELECT FROM circuit_probe p WHERE p.task_id = r.task_id) OR NOT EXISTS (
-    SELECT FROM task_queue t LEFT JOIN run q ON q.id = t.run_id JOIN hold h ON h.gate IN ('type:' || t.type, 'job:' || q.job, 'circuit:' || t.circuit) WHERE t.id = r.task_id))`
+const pgFree = `(NOT EXISTS (SELECT FROM hold) OR EXISTS (SELECT FROM circuit_probe p WHERE p.task_id = r.task_id) OR (
+    SELECT true FROM task_queue t LEFT JOIN run q ON q.id = t.run_id JOIN hold h ON h.gate IN ('type:' || t.type, 'job:' || q.job, 'circuit:' || t.circuit) WHERE t.id = r.task_id LIMIT 1) IS NULL)`
 
 // pgPick takes them in order.
 const pgPick = `
