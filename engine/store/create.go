@@ -266,7 +266,8 @@ func (row *taskRow) bind(n task.Node, run string) (err error) {
 	}
 	e := perElement{Limits: n.Limits, Circuit: clean(n.Circuit, maxLine), Condition: n.EachCondition}
 	if n.MaxParallel > 0 {
-		e.Limits = append(slices.Clip(e.Limits), task.Limit{Key: "run/" + run + "/" + n.Step, Slots: n.MaxParallel})
+		// In front, because that is where they wait: they must not hide other runs under a limit they share.
+		e.Limits = append([]task.Limit{{Key: "run/" + run + "/" + n.Step, Slots: n.MaxParallel}}, e.Limits...)
 	}
 	row.Elements, err = json.Marshal(e)
 	return err
