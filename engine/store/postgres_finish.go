@@ -78,16 +78,15 @@ const pgFlow = `, hit AS MATERIALIZED (
   SELECT dep.task_id, count(*)::int AS n, (count(*) FILTER (WHERE fin.to_state <> 'success' AND NOT fin.continue_on_error))::int AS bad
   FROM fin JOIN task_dependency dep ON dep.needs_id = fin.id WHERE fin.to_state NOT IN ('pending', 'waiting') GROUP BY dep.task_id
 ), stand AS MATERIALIZED (
-  SELECT t.id, t.state FROM task_queue t WHERE t.id = ANY(ARRAY(SELECT task_id FROM hit)) AND t.state IN ('blocked', 'waiting') ORDER BY t.id FOR UPDATE
+  SELECT t.id, t.state, hit.n, hit.bad FROM hit JOIN task_queue t ON t.id = hit.task_id WHERE t.state IN ('blocked', 'waiting') ORDER BY t.id FOR UPDATE OF t
 ), next AS (
   UPDATE task_queue t SET
-    unmet = t.unmet - hit.n, unmet_failed = t.unmet_failed + hit.bad,
+    unmet = t.unmet - stand.n, unmet_failed = t.unmet_failed + stand.bad,
     state = CASE WHEN {released} THEN 'pending' ELSE t.state END,
     reason = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.reason END,
     detail = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.detail END,
     moves = CASE WHEN {released} THEN t.moves + 1 ELSE t.moves END
-  FROM hit JOIN stand ON stand.id = hit.task_id
-  WHERE t.id = hit.task_id AND t.state = stand.state
+  FROM stand WHERE t.id = stand.id AND t.state = stand.state
   RETURNING t.id, t.run_id, t.type, t.priority, t.state, t.reason, stand.state AS from_state, t.unmet, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
 ), told_next AS (
   INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
@@ -104,7 +103,7 @@ const pgFlow = `, hit AS MATERIALIZED (
     (count(*) FILTER (WHERE CASE WHEN to_state = 'success' THEN warning IS NOT NULL ELSE continue_on_error OR phase = 'finally' END))::int AS warned
   FROM fin WHERE run_id IS NOT NULL AND step IS NOT NULL AND parent_id IS NULL AND to_state NOT IN ('pending', 'waiting') GROUP BY run_id
 ), open_run AS MATERIALIZED (
-  SELECT r.id FROM run r WHERE r.id = ANY(ARRAY(SELECT run_id FROM tally)) ORDER BY r.id FOR UPDATE
+  SELECT r.id, y.n, y.failed, y.warned FROM tally y JOIN run r ON r.id = y.run_id ORDER BY r.id FOR UPDATE OF r
 ), settled AS (
   UPDATE run r SET
     open_steps = r.open_steps - y.n, failed_steps = r.failed_steps + y.failed, warned_steps = r.warned_steps + y.warned,
@@ -112,8 +111,7 @@ const pgFlow = `, hit AS MATERIALIZED (
       WHEN r.stopped = 'cancelled' THEN 'cancelled' WHEN r.stopped IS NOT NULL OR r.failed_steps + y.failed > 0 THEN 'error'
       WHEN r.warned_steps + y.warned > 0 THEN 'warning' ELSE 'success' END,
     finished_at = CASE WHEN r.open_steps <= y.n AND r.later_steps = 0 THEN coalesce($1::timestamptz, clock_timestamp()) END
-  FROM tally y JOIN open_run ON open_run.id = y.run_id
-  WHERE r.id = y.run_id AND r.status IN ('pending', 'running', 'waiting')
+  FROM open_run y WHERE r.id = y.id AND r.status IN ('pending', 'running', 'waiting')
   RETURNING r.id, r.open_steps, r.later_steps, r.parent_task, r.finished_at
 ), next_phase AS (
   INSERT INTO run_undecided (run_id) SELECT id FROM settled WHERE open_steps = 0 AND later_steps > 0 ON CONFLICT DO NOTHING RETURNING run_id
@@ -132,7 +130,7 @@ const pgFlow = `, hit AS MATERIALIZED (
 )`
 
 // pgReleased is when a task that waited for others moves on without a decision.
-const pgReleased = `t.unmet = hit.n AND (t.state = 'waiting' OR t.unmet_failed + hit.bad = 0 AND t.condition IS NULL)`
+const pgReleased = `t.unmet = stand.n AND (t.state = 'waiting' OR t.unmet_failed + stand.bad = 0 AND t.condition IS NULL)`
 
 // pgEffects makes the tasks that send messages and notes the artifacts. A message
 // whose key is known is left alone.

@@ -29,8 +29,9 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 			return err
 		})
 	}
-	if send.Len() == 0 {
-		return a, nil
+	if len(b.ended) == 0 {
+		// Nothing has ended, so there is time to look for what other processes left.
+		send.Queue(pgUndecided).QueryRow(func(row pgx.Row) error { return row.Scan(&a.undecided) })
 	}
 	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
 		return answer{}, err

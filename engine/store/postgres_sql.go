@@ -76,6 +76,8 @@ WITH RECURSIVE level AS (
   SELECT at FROM (SELECT at, 0 AS turn FROM old UNION ALL SELECT at, 1 FROM first WHERE at <> ALL(ARRAY(SELECT at FROM old))) AS both_ways ORDER BY turn LIMIT $4
 )`
 
+const pgUndecided = `SELECT EXISTS (SELECT FROM task_undecided) OR EXISTS (SELECT FROM run_undecided)`
+
 // pgHeartbeat extends leases. A lease that somebody holds locked is being finished
 // or rescued: it is left alone, and neither waited for nor lost yet, but told of.
 const pgHeartbeat = `
