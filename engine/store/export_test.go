@@ -81,8 +81,5 @@ func FinishStatement(done []task.Outcome) (text string, args []any) {
 	return finishing(nil, rows)
 }
 
-// The texts whose plans are checked.
-const (
-	ClaimText = pgPick + pgClaim + pgClaimed
-	PickText  = litePick
-)
+// ClaimText is the text whose plan is checked.
+const ClaimText = pgPick + pgClaim + pgClaimed

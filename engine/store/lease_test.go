@@ -43,15 +43,15 @@ func TestHeartbeat_ExtendsWhatIsHeldAndNamesWhatIsLost(t *testing.T) {
 	})
 }
 
-func TestHeartbeat_NamesHoldsOfACancelledRun(t *testing.T) {
+func TestHeartbeat_NamesHoldsOfAStoppedRunAndKeepsThem(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		create(t, db, newRun("k", steps(noop("a"))))
 		c := claim(t, db, 1)[0]
-		write(t, db, "UPDATE run SET status = 'cancelled'")
+		write(t, db, "UPDATE task_queue SET stop = 'cancelled'")
 		beat, err := db.Heartbeat(t.Context(), worker, []task.Hold{c.Hold}, time.Minute)
-		if err != nil || !slices.Equal(beat.Lost, []task.Hold{c.Hold}) {
-			t.Errorf("lost = %v, %v; want the hold of the cancelled run", beat.Lost, err)
+		if err != nil || !slices.Equal(beat.Stopped, []task.Hold{c.Hold}) || len(beat.Lost) != 0 {
+			t.Errorf("beat = %+v, %v; want the hold of the stopped run as stopped", beat, err)
 		}
 	})
 }

@@ -49,13 +49,27 @@ func (tx txn) ready(ctx context.Context, ids []int64) error {
 
 // readyWhere is ready for the tasks that a condition on task_queue names.
 func (tx txn) readyWhere(ctx context.Context, where string, args ...any) error {
-	err := tx.exec(ctx, "INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE limits IS NULL AND "+where, args...)
+	ready, err := tx.count(ctx, "INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE limits IS NULL AND "+where, args...)
+	held := 0
 	if err == nil {
-		err = tx.exec(ctx, "INSERT INTO task_held (task_id, gate, priority, since) SELECT id, 'limit:' || (limits -> 0 ->> 'key'), priority, ? FROM task_queue WHERE limits IS NOT NULL AND "+where,
+		held, err = tx.count(ctx, "INSERT INTO task_held (task_id, gate, priority, since) SELECT id, 'limit:' || (limits -> 0 ->> 'key'), priority, ? FROM task_queue WHERE limits IS NOT NULL AND "+where,
 			append([]any{tx.now}, args...)...)
+	}
+	if tx.made != nil {
+		tx.made.ready, tx.made.held = tx.made.ready+ready, tx.made.held+held
 	}
 	if err != nil {
 		return fmt.Errorf("ready tasks: %w", err)
 	}
 	return nil
+}
+
+// count is exec, and returns how many rows the statement hit.
+func (tx txn) count(ctx context.Context, query string, args ...any) (int, error) {
+	res, err := tx.NewRaw(query, args...).Exec(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
 }

@@ -15,23 +15,43 @@ type statements struct {
 	all map[string]*sql.Stmt
 }
 
-// get returns the statement. It prepares before a transaction begins: there is
-// only one connection, and it would wait for itself.
-func (s *statements) get(ctx context.Context, pool *sql.DB, text string) (*sql.Stmt, error) {
+// ready prepares what is not yet. It does so before a transaction begins, because
+// there is only one connection and it would wait for itself; and not under the
+// lock, because whoever has the connection looks statements up.
+func (s *statements) ready(ctx context.Context, pool *sql.DB, texts []string) error {
+	for _, text := range texts {
+		if s.get(text) != nil {
+			continue
+		}
+		stmt, err := pool.PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		if !s.keep(text, stmt) {
+			_ = stmt.Close()
+		}
+	}
+	return nil
+}
+
+// keep reports false when somebody else was faster.
+func (s *statements) keep(text string, stmt *sql.Stmt) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if stmt, ok := s.all[text]; ok {
-		return stmt, nil
-	}
-	stmt, err := pool.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
+	if s.all[text] != nil {
+		return false
 	}
 	if s.all == nil {
 		s.all = map[string]*sql.Stmt{}
 	}
 	s.all[text] = stmt
-	return stmt, nil
+	return true
+}
+
+func (s *statements) get(text string) *sql.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[text]
 }
 
 func (s *statements) close() error {
@@ -48,19 +68,14 @@ func (s *statements) close() error {
 // A liteTx is a transaction that runs prepared statements.
 type liteTx struct {
 	txn
-	stmts map[string]*sql.Stmt // of the pool
-	bound map[string]*sql.Stmt // of the transaction
+	stmts *statements
+	bound map[string]*sql.Stmt // to the transaction
 }
 
 // writing runs fn in a transaction with the given statements prepared.
 func (s *sqlite) writing(ctx context.Context, fn func(ctx context.Context, tx *liteTx) error, texts ...string) error {
-	stmts := make(map[string]*sql.Stmt, len(texts))
-	for _, text := range texts {
-		stmt, err := s.stmts.get(ctx, s.write.DB, text)
-		if err != nil {
-			return err
-		}
-		stmts[text] = stmt
+	if err := s.stmts.ready(ctx, s.write.DB, texts); err != nil {
+		return err
 	}
 	return s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 		now, err := s.now(ctx, tx)
@@ -71,14 +86,14 @@ func (s *sqlite) writing(ctx context.Context, fn func(ctx context.Context, tx *l
 		// These take microseconds; that the whole cannot be waited for any more is
 		// seen at the commit.
 		ctx = context.WithoutCancel(ctx)
-		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: stmts, bound: make(map[string]*sql.Stmt, len(stmts))})
+		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: &s.stmts, bound: make(map[string]*sql.Stmt, len(texts))})
 	})
 }
 
 func (tx *liteTx) stmt(ctx context.Context, text string) *sql.Stmt {
 	stmt, ok := tx.bound[text]
 	if !ok {
-		stmt = tx.StmtContext(ctx, tx.stmts[text])
+		stmt = tx.StmtContext(ctx, tx.stmts.get(text))
 		tx.bound[text] = stmt
 	}
 	return stmt
