@@ -30,7 +30,7 @@ const maxBroken = 10_000
 //	I12  a task left blocked once, after everything it needs was over
 //	I14  no limit has more tasks under it than it allows, and only tasks that may run hold a place
 //	I16  the dead letters are the tasks in error
-//	I18  every task stands in exactly the narrow table that its state asks for
+//	I18  every task stands in exactly the narrow table that its state asks for, and something wakes what waits
 //	run  a run's counters, phase, status and version agree with its tasks
 func (db *DB) Check(ctx context.Context) ([]string, error) {
 	tx, err := db.snapshot(ctx)
@@ -81,6 +81,8 @@ type taskFacts struct {
 	Retry       document
 	ParentID    int64
 	ReusedOf    int64
+	Asleep      bool // its phase has not begun
+	ChildLives  bool // a run that is not over tells it when it is
 	log         []moveFacts
 	needs       []needFacts
 	places      []placeFacts
@@ -145,10 +147,12 @@ func (c *checker) checkTasks(ctx context.Context) error {
 // loadTasks returns the next page of tasks with all that hangs on them.
 func (c *checker) loadTasks(ctx context.Context, after int64) ([]*taskFacts, error) {
 	var page []*taskFacts
-	err := c.tx.NewRaw(`SELECT id, coalesce(CAST(run_id AS text), '') AS run_id, coalesce(step, '') AS step, element, coalesce(reason, '') AS reason,
-		state, unmet, unmet_failed, attempt, moves, fence, placed, limits IS NOT NULL AS limited, retry,
-		coalesce(parent_id, 0) AS parent_id, coalesce(reused_of, 0) AS reused_of
-		FROM task_queue WHERE id > ? ORDER BY id LIMIT ?`, after, checkPage).Scan(ctx, &page)
+	err := c.tx.NewRaw(`SELECT t.id, coalesce(CAST(t.run_id AS text), '') AS run_id, coalesce(t.step, '') AS step, t.element, coalesce(t.reason, '') AS reason,
+		t.state, t.unmet, t.unmet_failed, t.attempt, t.moves, t.fence, t.placed, t.limits IS NOT NULL AS limited, t.retry,
+		coalesce(t.parent_id, 0) AS parent_id, coalesce(t.reused_of, 0) AS reused_of,
+		coalesce(r.phase = 'main' AND t.phase <> 'main' OR r.phase = 'on_failure' AND t.phase = 'finally', false) AS asleep,
+		EXISTS (SELECT 1 FROM run k WHERE k.parent_task = t.id AND k.finished_at IS NULL) AS child_lives
+		FROM task_queue t LEFT JOIN run r ON r.id = t.run_id WHERE t.id > ? ORDER BY t.id LIMIT ?`, after, checkPage).Scan(ctx, &page)
 	if err != nil || len(page) == 0 {
 		return nil, err
 	}

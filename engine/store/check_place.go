@@ -46,6 +46,12 @@ func (c *checker) place(t *taskFacts) {
 	default:
 		c.add("I18", "task %d is %s and stands in %v, want one of %v", t.ID, t.State, stands, may)
 	}
+	if t.State != task.Waiting {
+		return
+	}
+	if t.Reason == task.ReasonElements && t.Unmet == 0 || t.Reason == task.ReasonChild && !t.ChildLives && len(stands) == 0 {
+		c.add("I18", "task %d waits, %s, and nothing is left to wake it", t.ID, t.Reason)
+	}
 }
 
 // standing returns where a task may stand, and whether it has to.
@@ -59,6 +65,8 @@ func standing(t *taskFacts) (may []string, must bool) {
 		return []string{"task_lease"}, true
 	case t.State == task.Waiting:
 		return []string{"task_later"}, false // until it expires
+	case t.State == task.Blocked && t.Asleep:
+		return nil, false
 	case t.State == task.Blocked && t.Unmet == 0:
 		return []string{"task_undecided"}, true
 	}

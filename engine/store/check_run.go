@@ -35,7 +35,7 @@ func (c *checker) checkRuns(ctx context.Context) error {
 				sum(CASE WHEN t.state NOT IN ('success', 'error', 'skipped', 'cancelled') AND t.phase = p.phase THEN 1 ELSE 0 END) AS open,
 				sum(CASE WHEN t.state NOT IN ('success', 'error', 'skipped', 'cancelled') AND t.phase <> p.phase THEN 1 ELSE 0 END) AS later,
 				sum(CASE WHEN t.phase <> 'finally' AND (t.state = 'error' AND NOT t.continue_on_error OR t.state = 'cancelled' AND coalesce(t.reason, '') <> 'repeated'
-					OR t.state = 'skipped' AND coalesce(t.reason, '') NOT IN ('condition')) THEN 1 ELSE 0 END) AS failed,
+					OR t.state = 'skipped' AND coalesce(t.reason, '') <> 'condition' AND NOT (t.continue_on_error AND coalesce(t.reason, '') <> 'needs_failed')) THEN 1 ELSE 0 END) AS failed,
 				sum(CASE WHEN t.fence > 0 THEN 1 ELSE 0 END) AS claimed
 			FROM task_queue t JOIN page p ON p.id = t.run_id WHERE t.step IS NOT NULL AND t.element = '' GROUP BY t.run_id)
 			SELECT CAST(p.id AS text) AS id, p.job, coalesce(p.upstream_key, '') AS key, p.status, p.phase, coalesce(p.stopped, '') AS stopped,

@@ -102,7 +102,8 @@ func (c *checker) attempts(t *taskFacts) {
 		switch m.Reason {
 		case task.ReasonRedrive:
 			count = 0
-		case task.ReasonReleased, task.ReasonInfrastructure, task.ReasonLeaseLost, task.ReasonPoison:
+		case task.ReasonReleased, task.ReasonInfrastructure, task.ReasonLeaseLost, task.ReasonPoison,
+			task.ReasonElements, task.WakeJoined, task.WakeChild:
 		default:
 			count += one(!m.ClaimedAt.IsZero() && m.To != task.Waiting)
 		}
@@ -167,8 +168,8 @@ func endedBadly(state task.State, reason string, continueOnError bool) bool {
 		return !continueOnError
 	case task.Cancelled:
 		return true
-	case task.Skipped:
-		return reason != task.ReasonCondition
+	case task.Skipped: // a condition that could not be evaluated is a failure of the task itself
+		return reason == task.ReasonNeedsFailed || reason != task.ReasonCondition && !continueOnError
 	}
 	return false
 }

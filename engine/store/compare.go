@@ -43,12 +43,9 @@ func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (c c
 		return c, err
 	}
 	if mine {
-		c.stopped, err = tx.stopped(ctx, held)
+		c.stopped, err = tx.stopped(ctx, h, held)
 	}
 	if err != nil || c.stopped {
-		if c.stopped {
-			err = tx.drop(ctx, h, held)
-		}
 		return c, err
 	}
 	run, err := tx.findRun(ctx, held.RunID)

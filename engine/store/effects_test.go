@@ -97,7 +97,7 @@ func TestExchange_OneOutcomeThatCannotBeStoredDoesNotFailTheRest(t *testing.T) {
 			"too large":    func(o *task.Outcome) { o.Outputs = json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`) },
 			"no such kind": func(o *task.Outcome) { o.Artifacts = []task.Artifact{{Kind: "picture"}} },
 			"no such end":  func(o *task.Outcome) { o.To = "done" },
-			"waiting":      func(o *task.Outcome) { o.To = task.Waiting },
+			"blocked":      func(o *task.Outcome) { o.To = task.Blocked },
 			"message":      func(o *task.Outcome) { o.Messages = []task.Message{{Key: "k", Payload: json.RawMessage(`]`)}} },
 		}
 		list, index := steps(noop("good")), map[string]int{}

@@ -74,10 +74,7 @@ func (tx txn) expand(ctx context.Context, h task.Hold, rows []elementRow) (stopp
 	if !mine {
 		return false, tx.expandedBefore(ctx, h)
 	}
-	if stopped, err = tx.stopped(ctx, held); err != nil || stopped {
-		if stopped {
-			err = tx.drop(ctx, h, held)
-		}
+	if stopped, err = tx.stopped(ctx, h, held); err != nil || stopped {
 		return stopped, err
 	}
 	fresh, err := tx.insertElements(ctx, h.TaskID, held, rows)
@@ -254,7 +251,7 @@ const maxElementOutputs = 64 << 20
 // order, null for those that did not end well.
 func elementOutputs(ctx context.Context, db bun.IDB, parent int64) (document, error) {
 	var rows []struct{ Outputs document }
-	const columns = "SELECT c.id, CASE WHEN c.state = 'success' THEN c.outputs END AS outputs FROM "
+	const columns = "SELECT CASE WHEN c.state = 'success' THEN c.outputs END AS outputs FROM "
 	err := db.NewRaw(columns+"task_queue c"+elementsOf+"ORDER BY c.id", parent).Scan(ctx, &rows)
 	if err == nil && len(rows) == 0 { // or archived, where the step is reused
 		err = db.NewRaw(columns+"task_archive c"+strings.ReplaceAll(elementsOf, "task_queue", "task_archive")+"ORDER BY c.id", parent).Scan(ctx, &rows)
@@ -286,7 +283,7 @@ func (db *DB) Elements(ctx context.Context, taskID int64) ([]task.ElementResult,
 		Reason                   string
 		Failure                  document
 	}
-	err := db.read.NewRaw(`SELECT c.id, c.element, c.state, coalesce(c.reason, '') AS reason, coalesce(c.warning, '') AS warning, coalesce(c.digest, '') AS digest, c.failure FROM task_queue c`+
+	err := db.read.NewRaw(`SELECT c.element, c.state, coalesce(c.reason, '') AS reason, coalesce(c.warning, '') AS warning, coalesce(c.digest, '') AS digest, c.failure FROM task_queue c`+
 		elementsOf+"ORDER BY c.id", taskID).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("read the elements of task %d: %w", taskID, err)

@@ -22,6 +22,7 @@ type heldRow struct {
 	Fence     int64
 	Worker    string
 	ClaimedAt instant
+	Element   bool
 	Elements  document
 }
 
@@ -34,7 +35,7 @@ func (tx txn) hold(ctx context.Context, h task.Hold) (heldRow, bool, error) {
 		return heldRow{}, false, err
 	}
 	var held heldRow
-	err = tx.NewRaw(`SELECT coalesce(CAST(run_id AS text), '') AS run_id, state, phase, moves, attempt, fence, coalesce(worker, '') AS worker, claimed_at, elements
+	err = tx.NewRaw(`SELECT coalesce(CAST(run_id AS text), '') AS run_id, state, phase, moves, attempt, fence, coalesce(worker, '') AS worker, claimed_at, parent_id IS NOT NULL AS element, elements
 		FROM task_queue WHERE id = ? AND fence = ?`+tx.dialect.forUpdate(), h.TaskID, h.Fence).Scan(ctx, &held)
 	if errors.Is(err, sql.ErrNoRows) {
 		return held, false, step.ErrLeaseLost
@@ -53,22 +54,28 @@ func (tx txn) free(ctx context.Context, h task.Hold) (bool, error) {
 }
 
 // stopped locks the run until the commit, so that whoever stops it sees what this
-// transaction makes, and reports whether the task must not go on.
-func (tx txn) stopped(ctx context.Context, held heldRow) (bool, error) {
+// transaction makes, and reports whether it was stopped and the task must not go
+// on. Then the task is over, as cancelled.
+func (tx txn) stopped(ctx context.Context, h task.Hold, held heldRow) (bool, error) {
+	if held.RunID == "" {
+		return false, nil
+	}
 	var stopped string
 	err := tx.NewRaw("SELECT coalesce(stopped, '') FROM run WHERE id = ?"+tx.dialect.forUpdate(), held.RunID).Scan(ctx, &stopped)
 	if err != nil {
 		return false, fmt.Errorf("look whether run %s goes on: %w", held.RunID, err)
 	}
-	return stopped != "" && held.Phase != task.PhaseFinally, nil
-}
-
-// drop ends a task at work as cancelled, because its run was stopped.
-func (tx txn) drop(ctx context.Context, h task.Hold, held heldRow) error {
-	if err := tx.leave(ctx, h, held, leaving{To: task.Cancelled, Reason: task.ReasonCancelled}); err != nil {
-		return err
+	reason := task.ReasonCancelled
+	switch {
+	case stopped == "" || held.Phase == task.PhaseFinally:
+		return false, nil
+	case stopped == "timeout":
+		reason = task.ReasonRunTimeout
 	}
-	return tx.advance(ctx, []over{{id: h.TaskID, run: held.RunID, step: true, bad: true, failed: held.Phase != task.PhaseFinally}})
+	if err := tx.leave(ctx, h, held, leaving{To: task.Cancelled, Reason: reason}); err != nil {
+		return true, err
+	}
+	return true, tx.advance(ctx, []over{{id: h.TaskID, run: held.RunID, step: !held.Element, bad: true, failed: true}})
 }
 
 // A leaving says where a task at work goes, without an outcome of its attempt.

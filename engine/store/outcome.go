@@ -34,7 +34,7 @@ func prepare(o task.Outcome) ended {
 }
 
 func convert(o task.Outcome) (ended, error) {
-	if o.To == task.Waiting || !task.CanMove(task.Processing, o.To) {
+	if !task.CanMove(task.Processing, o.To) {
 		return ended{}, fmt.Errorf("an attempt cannot end as %q", o.To)
 	}
 	o.Reason, o.Warning, o.Digest = clean(o.Reason, maxLine), clean(o.Warning, maxLine), clean(o.Digest, maxLine)

@@ -66,10 +66,7 @@ func (tx txn) spawn(ctx context.Context, h task.Hold, n task.NewRun) (made task.
 		made, err = tx.spawnedBefore(ctx, h, held, n)
 		return made, false, err
 	}
-	if stopped, err = tx.stopped(ctx, held); err != nil || stopped {
-		if stopped {
-			err = tx.drop(ctx, h, held)
-		}
+	if stopped, err = tx.stopped(ctx, h, held); err != nil || stopped {
 		return made, stopped, err
 	}
 	child, err := tx.child(ctx, h.TaskID)
