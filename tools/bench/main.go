@@ -38,7 +38,7 @@ type figure struct {
 // options are what to compare, and how.
 type options struct {
 	madeira, river, pglimit, spawn string
-	database, dsn                  string
+	database, dsn, limitDSN        string
 	rounds, tasks                  int
 	only                           string
 }
@@ -50,7 +50,8 @@ func main() {
 	flag.StringVar(&o.pglimit, "pglimit", "", "the program pglimit; rows that need it are left out without")
 	flag.StringVar(&o.spawn, "spawn", "", "the program spawn; rows that need it are left out without")
 	flag.StringVar(&o.database, "database", "", "postgres://… for Madeira, which makes a schema of its own there")
-	flag.StringVar(&o.dsn, "dsn", os.Getenv("PG_DSN"), "connection string for the others, which make tables of their own there (or PG_DSN)")
+	flag.StringVar(&o.dsn, "dsn", os.Getenv("PG_DSN"), "connection string for river, which makes its tables there (or PG_DSN)")
+	flag.StringVar(&o.limitDSN, "limit-dsn", "", "connection string for pglimit, whose tables are there already; empty: that of river")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
 	flag.IntVar(&o.tasks, "tasks", 50000, "tasks and jobs to work at on PostgreSQL; two fifths of them on SQLite")
 	flag.StringVar(&o.only, "rows", "", "rows of the table to measure, such as 1,3,9; empty: all")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,7 @@ func (o options) calls() map[string]call {
 	postgres := func(args ...string) call { return ours(append(args, "--database", o.database)...) }
 	lite := func(args ...string) call { return ours(append(args, "--database", "sqlite://madeira.db")...) }
 	river := func(args ...string) call { return call{o.river, append(args, "-dsn", o.dsn)} }
-	limit := func(args ...string) call { return call{o.pglimit, append(args, "-dsn", o.dsn)} }
+	limit := func(args ...string) call { return call{o.pglimit, append(args, "-dsn", cmp.Or(o.limitDSN, o.dsn))} }
 	return map[string]call{
 		"river at its best":        river("-mode", "work", "-n", tasks, "-workers", "2000", "-cooldown", "2ms", "-poll", "20ms"),
 		"madeira, 2000 workers":    postgres("--tasks", tasks, "--workers", "2000", "--latency", "0"),
