@@ -14,18 +14,62 @@ CREATE INDEX run_deadline ON run (deadline) WHERE deadline IS NOT NULL AND finis
 CREATE INDEX run_finished ON run (finished_at, id) WHERE finished_at IS NOT NULL;
 CREATE INDEX run_child ON run (parent_task, created_at) WHERE parent_task IS NOT NULL;
 
-ALTER TABLE task_queue ADD COLUMN phase             text NOT NULL DEFAULT 'main' CHECK (phase IN ('main', 'on_failure', 'finally'));
-ALTER TABLE task_queue ADD COLUMN continue_on_error integer NOT NULL DEFAULT 0;
-ALTER TABLE task_queue ADD COLUMN for_each          text;  -- what to make elements of: a list, an object, or an expression; NULL: one task
-ALTER TABLE task_queue ADD COLUMN max_parallel      integer;  -- elements at once; NULL: no limit of its own
-ALTER TABLE task_queue ADD COLUMN elements          text;  -- what its elements get in its place: {limits, circuit, condition}; NULL: one task
-ALTER TABLE task_queue ADD COLUMN each              text;  -- of an element: {key, value, index}
-ALTER TABLE task_queue ADD COLUMN parent_id         integer;  -- of an element: the row of its step, which joins
-ALTER TABLE task_queue ADD COLUMN limits            text;  -- limits to pass before it is ready; NULL: none
-ALTER TABLE task_queue ADD COLUMN circuit           text;  -- the downstream it speaks with; NULL: none
-ALTER TABLE task_queue ADD COLUMN stop              text;  -- of a task at work: its run was stopped ('cancelled' or 'run_timeout'), it must not go on
-ALTER TABLE task_queue ADD COLUMN reused_of         integer;  -- the task of an earlier run whose outputs these are
-ALTER TABLE task_queue ADD COLUMN placed            integer NOT NULL DEFAULT 0;  -- Madeira itself made the row; false: it came through the public door
+-- Made anew and not altered: SQLite builds the list of an IN within CHECK again for
+-- every row that is written, which cost a claim more than all the rest of it.
+CREATE TABLE task_queue_new (
+  id           integer PRIMARY KEY AUTOINCREMENT,
+  run_id       text,
+  step         text,                       -- NULL: not a step of its run
+  element      text NOT NULL DEFAULT '',
+  type         text NOT NULL,
+  state        text NOT NULL DEFAULT 'pending' CHECK (state = 'pending' OR state = 'processing' OR state = 'success' OR state = 'blocked' OR state = 'waiting' OR state = 'error' OR state = 'skipped' OR state = 'cancelled'),
+  reason       text,                       -- why it is in this state, where the state alone does not say
+  detail       text,                       -- the same for people: the condition, the step that failed
+  payload      text NOT NULL DEFAULT '{}' CHECK (json_valid(payload)),
+  refs         text NOT NULL DEFAULT '[]', -- steps whose outputs the payload or the condition refers to
+  condition    text,                       -- expression that decides between pending and skipped
+  source       integer NOT NULL DEFAULT 0,
+  upstream_key text,                       -- of a task enqueued alone
+  priority     integer NOT NULL DEFAULT 100,
+  run_at       integer NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+  retry        text NOT NULL DEFAULT '{}',
+  timeout_ms   integer,
+  unmet        integer NOT NULL DEFAULT 0, -- needs that are not over yet
+  unmet_failed integer NOT NULL DEFAULT 0, -- needs that ended badly
+  attempt      integer NOT NULL DEFAULT 0, -- attempts spent, a running one included
+  crashes      integer NOT NULL DEFAULT 0, -- attempts that ended with their worker
+  fence        integer NOT NULL DEFAULT 0,  -- claims so far
+  moves        integer NOT NULL DEFAULT 0, -- rows in task_log
+  worker       text,                       -- of the last claim
+  claimed_at   integer,                    -- the last claim
+  outputs      text,
+  digest       text,                       -- of what a source has read
+  warning      text,
+  failure      text,                       -- {class, code, message} of the last attempt, if it failed
+  created_at   integer NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+  finished_at  integer,
+  phase             text NOT NULL DEFAULT 'main' CHECK (phase = 'main' OR phase = 'on_failure' OR phase = 'finally'),
+  continue_on_error integer NOT NULL DEFAULT 0,
+  for_each          text,  -- what to make elements of: a list, an object, or an expression; NULL: one task
+  max_parallel      integer,  -- elements at once; NULL: no limit of its own
+  elements          text,  -- what its elements get in its place: {limits, circuit, condition}; NULL: one task
+  each              text,  -- of an element: {key, value, index}
+  parent_id         integer,  -- of an element: the row of its step, which joins
+  limits            text,  -- limits to pass before it is ready; NULL: none
+  circuit           text,  -- the downstream it speaks with; NULL: none
+  stop              text,  -- of a task at work: its run was stopped ('cancelled' or 'run_timeout'), it must not go on
+  reused_of         integer,  -- the task of an earlier run whose outputs these are
+  placed            integer NOT NULL DEFAULT 0  -- Madeira itself made the row; false: it came through the public door
+);
+INSERT INTO task_queue_new (id, run_id, step, element, type, state, reason, detail, payload, refs, condition, source, upstream_key, priority, run_at, retry, timeout_ms, unmet, unmet_failed, attempt, crashes, fence, moves, worker, claimed_at, outputs, digest, warning, failure, created_at, finished_at)
+SELECT id, run_id, step, element, type, state, reason, detail, payload, refs, condition, source, upstream_key, priority, run_at, retry, timeout_ms, unmet, unmet_failed, attempt, crashes, fence, moves, worker, claimed_at, outputs, digest, warning, failure, created_at, finished_at FROM task_queue;
+-- Ids are never given twice, also those of rows that are gone.
+DELETE FROM sqlite_sequence WHERE name = 'task_queue_new';
+INSERT INTO sqlite_sequence (name, seq) SELECT 'task_queue_new', seq FROM sqlite_sequence WHERE name = 'task_queue';
+DROP TABLE task_queue;
+ALTER TABLE task_queue_new RENAME TO task_queue;
+CREATE UNIQUE INDEX task_of_step ON task_queue (run_id, step, element) WHERE step IS NOT NULL;
+CREATE INDEX task_of_run ON task_queue (run_id) WHERE run_id IS NOT NULL;
 
 -- The key that a claim walks along is the only index that every ready task pays for.
 CREATE TABLE task_ready_new (
