@@ -76,6 +76,9 @@ func steps(ctx context.Context, db bun.IDB, run string, names []string) (map[str
 			if r.Outputs, err = elementOutputs(ctx, db, r.Kept); err != nil {
 				return nil, fmt.Errorf("read step %s of run %s: %w", r.Step, run, err)
 			}
+			if r.State == task.Error && string(r.Outputs) == "[]" {
+				r.Outputs = nil // it did not come to elements
+			}
 		}
 		found[r.Step] = r.result()
 	}

@@ -15,15 +15,15 @@ type Run struct {
 	Status      RunStatus
 	Trigger     string          // "schedule" or "manual"
 	DueAt       time.Time       // the scheduled instant, or the instant it was asked for
-	Inputs      json.RawMessage // object
-	Period      json.RawMessage // object {start, end, start_at, end_at, label} or nil
+	Inputs      json.RawMessage `json:",omitempty"` // object
+	Period      json.RawMessage `json:",omitempty"` // object {start, end, start_at, end_at, label} or nil
 	BaseDir     string          // folder of the job file: relative paths start there
 	Connections []string        // those the job may use
 	Reason      string          // given with --again
 	RepeatedOf  string          // UUID of the run that had done it
 	Actor       string          // who asked for it; "" for a schedule
 	RerunOf     string          // UUID of the run whose frozen steps and kept outputs it takes; "" for none
-	Overrides   json.RawMessage // what a rerun changed, {step: {setting: value}}; nil for nothing
+	Overrides   json.RawMessage `json:",omitempty"` // what a rerun changed, {step: {setting: value}}; nil for nothing
 	ParentTask  int64           // the task that waits for it; 0 for none
 	Timeout     time.Duration   // from the first claim; 0: none
 	Stopped     string          // "cancelled" or "timeout": nothing but finally runs any more; "" while it may go on
@@ -47,7 +47,7 @@ type NewTask struct {
 	Step            string
 	Type            string
 	Source          bool
-	Settings        json.RawMessage
+	Settings        json.RawMessage `json:",omitempty"`
 	Refs            []string
 	Condition       string   // of a step with for_each: whether it has elements at all
 	Needs           []string // steps
@@ -56,7 +56,7 @@ type NewTask struct {
 	Priority        int
 	Phase           Phase // "" is PhaseMain
 	ContinueOnError bool
-	ForEach         json.RawMessage // a list, an object or a text with one expression; nil: one task
+	ForEach         json.RawMessage `json:",omitempty"` // a list, an object or a text with one expression; nil: one task
 	MaxParallel     int             // elements at once; 0: no limit of its own
 	EachCondition   string          // of a step with for_each: which elements run; it may refer to each
 	Limits          []Limit
