@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"madeira/engine/task"
@@ -30,8 +31,11 @@ type attempt struct {
 	cancel   context.CancelCauseFunc
 	deadline *time.Timer // until when the lease is trusted
 	progress progress
+	heavy    bool // it holds a slot for types that take a processor
 	ended    bool // its outcome is handed in: no longer cancelled, still renewed
 	stuck    bool // its Runner has not returned although it was cancelled
+
+	concluded atomic.Bool // somebody has taken it on to say how it ended
 }
 
 // Running is what an attempt looks like from outside.
@@ -46,8 +50,8 @@ type Running struct {
 // A board lists what this process holds and what has ended and is not handed in.
 type board struct {
 	mu       sync.Mutex
-	slots    int
-	busy     int // slots whose Runner has not returned
+	slots    ask
+	busy     ask // slots whose Runner has not returned
 	stuck    int // of those, cancelled and given up
 	closed   bool
 	attempts map[task.Hold]*attempt
@@ -55,7 +59,21 @@ type board struct {
 	changed  chan struct{} // an outcome came in or a slot became free
 }
 
-func newBoard(slots int) board {
+// An ask counts slots of both kinds.
+type ask struct{ light, heavy int }
+
+func (n ask) total() int { return n.light + n.heavy }
+
+// count adds n to the kind of slot that the attempt takes.
+func (a *attempt) count(to *ask, n int) {
+	if a.heavy {
+		to.heavy += n
+	} else {
+		to.light += n
+	}
+}
+
+func newBoard(slots ask) board {
 	return board{slots: slots, attempts: map[task.Hold]*attempt{}, changed: make(chan struct{}, 1)}
 }
 
@@ -64,10 +82,11 @@ func (b *board) add(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.Hold] = a
-	b.busy++
+	a.count(&b.busy, 1)
 }
 
-// end takes the outcome of an attempt; its lease is renewed until it is written.
+// end takes the outcome of an attempt; its lease is renewed until it is written. Its
+// slot is free unless its Runner has not returned.
 func (b *board) end(a *attempt, o task.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,6 +94,15 @@ func (b *board) end(a *attempt, o task.Outcome) {
 	a.deadline.Stop()
 	o.Alone, o.Ungated = a.RunID == "", !a.Limited && a.Circuit == ""
 	b.done = append(b.done, o)
+	b.vacate(a)
+}
+
+// vacate gives the slot of an attempt back unless its Runner has not returned. b.mu
+// is held.
+func (b *board) vacate(a *attempt) {
+	if !a.stuck {
+		a.count(&b.busy, -1)
+	}
 	nudge(b.changed)
 }
 
@@ -84,7 +112,7 @@ func (b *board) drop(a *attempt) {
 	defer b.mu.Unlock()
 	a.deadline.Stop()
 	delete(b.attempts, a.Hold)
-	nudge(b.changed)
+	b.vacate(a)
 }
 
 // giveUp marks an attempt whose Runner ignores its cancellation.
@@ -95,23 +123,22 @@ func (b *board) giveUp(a *attempt) {
 	b.stuck++
 }
 
-// free gives the slot of an attempt back: its Runner has returned.
+// free gives the slot of an attempt back that was given up: its Runner has
+// returned after all.
 func (b *board) free(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy--
-	if a.stuck {
-		b.stuck--
-	}
+	a.count(&b.busy, -1)
+	b.stuck--
 	nudge(b.changed)
 }
 
 // take returns the outcomes that came in since the last call, and the free slots.
-func (b *board) take() (done []task.Outcome, free int) {
+func (b *board) take() (done []task.Outcome, free ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	done, b.done = b.done, nil
-	return done, b.slots - b.busy
+	return done, ask{light: b.slots.light - b.busy.light, heavy: b.slots.heavy - b.busy.heavy}
 }
 
 // written forgets an attempt whose outcome has been answered for, and returns it.
@@ -128,7 +155,7 @@ func (b *board) written(h task.Hold) *attempt {
 func (b *board) open() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(len(b.attempts), b.busy-b.stuck)
+	return max(len(b.attempts), b.busy.total()-b.stuck)
 }
 
 // held returns every hold whose lease has to be renewed.
@@ -179,7 +206,7 @@ func (b *board) close() {
 func (b *board) ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.closed && b.stuck < b.slots
+	return !b.closed && b.stuck < b.slots.total()
 }
 
 func (b *board) running() []Running {

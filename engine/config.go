@@ -34,12 +34,13 @@ type Config struct {
 	RunID   string   // claim only tasks of this run and its deliveries; "": any
 	Types   []string // claim only tasks of these types; nil: of all that the registry knows
 
-	Slots    int           // tasks at once; 0: one for each processor
-	Lease    time.Duration // how long a claim holds without a heartbeat; 0: 15 s
-	Poll     time.Duration // how often the queue is asked without a reason, with jitter; 0: 1 s
-	Grace    time.Duration // how long running tasks may finish after the end was asked for; 0: 25 s
-	Patience time.Duration // how long a cancelled Runner may take to return before its slot counts as stuck; 0: 5 s
-	Memory   int64         // bytes an attempt may hold; 0: 64 MiB
+	Slots      int           // tasks at once of types that take a processor or much memory; 0: one for each processor
+	LightSlots int           // tasks at once of light types, which mostly wait for others; 0: 100
+	Lease      time.Duration // how long a claim holds without a heartbeat; 0: 15 s
+	Poll       time.Duration // how often the queue is asked without a reason, with jitter; 0: 1 s
+	Grace      time.Duration // how long running tasks may finish after the end was asked for; 0: 25 s
+	Patience   time.Duration // how long a cancelled Runner may take to return before its slot counts as stuck; 0: 5 s
+	Memory     int64         // bytes an attempt may hold; 0: 64 MiB
 
 	Logger         *slog.Logger             // nil: nothing is logged
 	Observer       Observer                 // nil: nobody looks, and failed attempts are logged
@@ -63,6 +64,7 @@ const minLease = 3 * time.Second
 
 func (c Config) withDefaults() Config {
 	c.Slots = cmp.Or(c.Slots, runtime.GOMAXPROCS(0))
+	c.LightSlots = cmp.Or(c.LightSlots, 100)
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.Poll = cmp.Or(c.Poll, time.Second)
 	c.Grace = cmp.Or(c.Grace, 25*time.Second)
@@ -98,8 +100,8 @@ func (c Config) check() error {
 	need(c.Clock != nil, "Clock")
 	need(c.Worker != "", "Worker")
 	need(c.Scratch != "", "Scratch")
-	if c.Slots < 0 || c.Memory < 0 {
-		errs = append(errs, fmt.Errorf("engine: slots (%d) and memory (%d bytes) must not be negative", c.Slots, c.Memory))
+	if c.Slots < 0 || c.LightSlots < 0 || c.Memory < 0 {
+		errs = append(errs, fmt.Errorf("engine: slots (%d), light slots (%d) and memory (%d bytes) must not be negative", c.Slots, c.LightSlots, c.Memory))
 	}
 	if c.Lease < minLease {
 		errs = append(errs, fmt.Errorf("engine: a lease of %s is too short; give it at least %s", c.Lease, minLease))
@@ -115,21 +117,28 @@ func (c Config) check() error {
 	return errors.Join(errs...)
 }
 
-// claims returns the types of tasks to claim. Types that only move rows are not a
-// matter of where a worker stands.
-func (c Config) claims() []string {
+// claims returns the types of tasks to claim: those that mostly wait for others,
+// and those that take a processor or much memory. Types that only move rows are
+// light, and not a matter of where a worker stands.
+func (c Config) claims() (light, heavy []string) {
 	types := c.Types
 	if types == nil {
 		types = c.Registry.Names()
 	}
-	types = slices.Clone(types)
+	for _, name := range types {
+		if t, _ := c.Registry.Lookup(name); t.Light {
+			light = append(light, name)
+		} else {
+			heavy = append(heavy, name)
+		}
+	}
 	if c.Comparer != nil {
-		types = append(types, task.TypeCompare)
+		light = append(light, task.TypeCompare)
 	}
 	if c.Flow != nil {
-		types = append(types, task.TypeJob)
+		light = append(light, task.TypeJob)
 	}
-	return types
+	return light, heavy
 }
 
 type blind struct{}

@@ -4,9 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"madeira/engine/task"
+)
+
+// Two calls may be in flight, so that one can be worked at while the other is
+// being written to disk; a second one starts only with so many outcomes that what
+// a call costs whatever it carries is small beside them. Otherwise what has ended
+// waits for the answer, and the next call carries more.
+const (
+	lanes      = 2
+	laneWorth  = 50
+	mostAtOnce = 2000 // outcomes, and claims, of one call: what a database writes in some tens of milliseconds
 )
 
 // A dispatcher is the conversation of one Run with the queue.
@@ -15,8 +27,23 @@ type dispatcher struct {
 	calls    context.Context // of calls; done only when the way out has taken too long
 	attempts context.Context // of attempts; cancelled at the end of the grace
 	way      wayOut
-	unsent   []task.Outcome // ended and not known to be written
-	failures int            // calls that failed in a row
+	unsent   []task.Outcome // ended, in no call, and not known to be written
+	answers  chan answer
+	flying   int              // calls without an answer yet
+	asked    ask              // slots that those calls want to fill
+	claims   int              // slots filled since the last turn of the oldest
+	failures int              // calls that failed in a row
+	offered  ask              // free slots that a call found nothing for; -1 where there may be something
+	resume   <-chan time.Time // after a failure: when to call again; nil: at once
+}
+
+// An answer is what came of a call.
+type answer struct {
+	done  []task.Outcome
+	want  task.Want
+	asked time.Time // when the call began
+	got   task.Exchange
+	err   error
 }
 
 // dispatch hands in what has ended and claims what free slots can take, until
@@ -26,78 +53,134 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	defer abandon()
 	attempts, release := context.WithCancelCause(calls)
 	defer release(errShutdown)
-	d := &dispatcher{Engine: e, calls: calls, attempts: attempts, way: wayOut{release: release, abandon: abandon}}
+	d := &dispatcher{
+		Engine: e, calls: calls, attempts: attempts, way: wayOut{release: release, abandon: abandon},
+		answers: make(chan answer, lanes), offered: ask{light: -1, heavy: -1},
+	}
 	defer d.way.stop()
 	for {
 		if ctx.Err() != nil {
 			d.leave(context.Cause(ctx))
 		}
-		done, free := e.board.take()
-		d.unsent = append(d.unsent, done...)
-		answered := d.speak(free) //nolint:contextcheck // what is written must be written although ctx is done
+		d.speak()
 		if d.over() {
 			return d.unwritten()
-		}
-		if !answered {
-			d.pause(ctx, backoff(d.failures))
-			continue
 		}
 		d.listen(ctx)
 	}
 }
 
-// speak makes one call when there is a reason for it, and reports whether it was answered.
-func (d *dispatcher) speak(free int) bool {
-	want := d.want(free)
-	if len(d.unsent) == 0 && want.N == 0 {
-		return true
+// speak starts the calls that there is a reason for.
+func (d *dispatcher) speak() {
+	done, free := d.board.take()
+	d.unsent = append(d.unsent, done...)
+	for d.resume == nil && d.flying < lanes {
+		if d.flying > 0 && len(d.unsent) < laneWorth {
+			return
+		}
+		want := d.want(free)
+		d.offered.light, d.offered.heavy = min(d.offered.light, free.light), min(d.offered.heavy, free.heavy)
+		idle := free.light <= d.offered.light && free.heavy <= d.offered.heavy
+		if len(d.unsent) == 0 && (idle || want.N == 0 && want.Heavy == 0) {
+			return
+		}
+		d.offered = free
+		d.call(want)
 	}
-	if err := d.exchange(want); err != nil {
+}
+
+// want says what the free slots that no call asks for yet can take.
+func (d *dispatcher) want(free ask) task.Want {
+	w := task.Want{Types: d.light, RunID: d.cfg.RunID, Lease: d.cfg.Lease, HeavyTypes: d.heavy}
+	if d.way.begun {
+		return w
+	}
+	most := mostAtOnce
+	if d.cfg.LightSlots >= lanes*laneWorth {
+		most = min(most, d.cfg.LightSlots/lanes) // something is left for the other call
+	}
+	w.N = min(max(free.light-d.asked.light, 0), most)
+	w.Heavy = max(free.heavy-d.asked.heavy, 0)
+	w.Oldest = (d.claims%oldestTurn + w.N) / oldestTurn
+	return w
+}
+
+// oldestTurn is how many slots are filled by priority before the task that waits
+// longest gets one: without that an endless stream of urgent tasks would starve
+// the others.
+const oldestTurn = 8
+
+// call makes one call in a goroutine of its own.
+func (d *dispatcher) call(want task.Want) {
+	n := min(len(d.unsent), mostAtOnce)
+	a := answer{done: d.unsent[:n:n], want: want, asked: d.cfg.Clock()}
+	d.unsent = d.unsent[n:]
+	d.flying++
+	d.asked.light += want.N
+	d.asked.heavy += want.Heavy
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				a.err = fmt.Errorf("the call panicked: %v\n%s", v, debug.Stack())
+			}
+			d.answers <- a
+		}()
+		ctx, cancel := context.WithTimeout(d.calls, d.cfg.Lease)
+		defer cancel()
+		a.got, a.err = d.cfg.Queue.Exchange(ctx, d.cfg.Worker, a.done, want)
+	}()
+}
+
+// ask lets the next turn offer the free slots again.
+func (d *dispatcher) ask() { d.offered = ask{light: -1, heavy: -1} }
+
+// take acts on an answer.
+func (d *dispatcher) take(a answer) {
+	d.flying--
+	d.asked.light -= a.want.N
+	d.asked.heavy -= a.want.Heavy
+	if a.err != nil {
 		d.failures++
-		d.away.failed(d.calls, "exchange", err)
-		return false
+		d.unsent = append(a.done, d.unsent...)
+		d.away.failed(d.calls, "exchange", fmt.Errorf("hand in %d outcomes and claim up to %d tasks: %w", len(a.done), a.want.N+a.want.Heavy, a.err))
+		d.resume = time.After(backoff(d.failures))
+		d.ask()
+		return
 	}
 	d.failures = 0
 	d.away.answered(d.calls)
-	return true
+	d.settle(a.done, a.got.Lost)
+	for _, c := range a.got.Claimed {
+		d.start(c, a.asked)
+	}
+	d.claims += len(a.got.Claimed)
+	d.pass(a)
 }
 
-func (d *dispatcher) want(free int) task.Want {
-	if d.way.begun {
-		free = 0
-	}
-	return task.Want{N: max(free, 0), Types: d.types, RunID: d.cfg.RunID, Lease: d.cfg.Lease}
-}
-
-// exchange makes one call and acts on the answer.
-func (d *dispatcher) exchange(want task.Want) error {
-	asked := d.cfg.Clock()
-	ctx, cancel := context.WithTimeout(d.calls, d.cfg.Lease)
-	defer cancel()
-	answer, err := d.cfg.Queue.Exchange(ctx, d.cfg.Worker, d.unsent, want)
-	if err != nil {
-		return fmt.Errorf("hand in %d outcomes and claim up to %d tasks: %w", len(d.unsent), want.N, err)
-	}
-	d.settle(answer.Lost)
-	for _, c := range answer.Claimed {
-		d.start(c, asked)
-	}
-	if answer.Undecided {
+// pass tells others what an answer means for them.
+func (d *dispatcher) pass(a answer) {
+	if a.got.Undecided {
 		nudge(d.decide)
 	}
-	if answer.Held {
+	if a.got.Held {
 		d.gates.hurry()
 	}
-	return nil
+	full := len(a.got.Claimed) >= a.want.N+a.want.Heavy
+	if full {
+		d.ask() // there may be more
+	}
+	if full && a.got.Readied > len(a.got.Claimed) && d.cfg.Bell != nil {
+		d.cfg.Bell.Ring()
+	}
 }
 
 // settle closes the books on what was handed in.
-func (d *dispatcher) settle(lost []task.Hold) {
+func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) {
 	gone := make(map[task.Hold]bool, len(lost))
 	for _, h := range lost {
 		gone[h] = true
 	}
-	for _, o := range d.unsent {
+	for _, o := range done {
 		a := d.board.written(o.Hold)
 		switch {
 		case a == nil:
@@ -111,10 +194,9 @@ func (d *dispatcher) settle(lost []task.Hold) {
 			nudge(d.due)
 		}
 	}
-	if len(d.unsent) > 0 {
+	if len(done) > 0 {
 		nudge(d.written)
 	}
-	d.unsent = d.unsent[:0:0]
 }
 
 // start runs a claimed task in a goroutine of its own. When the answer took so
@@ -127,7 +209,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	now := d.cfg.Clock()
 	left := trusted(asked, lease).Sub(now)
 	ctx, cancel := context.WithCancelCause(d.attempts)
-	a := &attempt{Claimed: c, began: now, cancel: cancel}
+	a := &attempt{Claimed: c, began: now, cancel: cancel, heavy: slices.Contains(d.heavy, c.Type)}
 	a.deadline = time.AfterFunc(left, func() { cancel(errUnrenewed) })
 	d.board.add(a)
 	d.cfg.Observer.Started(c)
@@ -135,7 +217,6 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 		d.logger(c).WarnContext(d.calls, "the claim was answered too late to begin; the task is handed back", "took", now.Sub(asked))
 		cancel(errUnrenewed)
 		d.conclude(ctx, a, ending{Err: errUnrenewed, Cause: errUnrenewed})
-		d.board.free(a)
 		return
 	}
 	go d.run(ctx, a)
@@ -146,27 +227,22 @@ func (d *dispatcher) listen(ctx context.Context) {
 	poll := time.NewTimer(jitter(d.cfg.Poll))
 	defer poll.Stop()
 	select {
+	case a := <-d.answers:
+		d.take(a)
 	case <-d.board.changed:
 	case <-d.wake:
+		d.ask()
 	case <-poll.C:
-	case <-d.asked(ctx):
+		d.ask()
+	case <-d.resume:
+		d.resume = nil
+	case <-d.ending(ctx):
 	case <-d.calls.Done():
 	}
 }
 
-// pause waits before the next call after one that failed.
-func (d *dispatcher) pause(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-d.asked(ctx):
-	case <-d.calls.Done():
-	}
-}
-
-// asked is done when the end is asked for, and never once that is known.
-func (d *dispatcher) asked(ctx context.Context) <-chan struct{} {
+// ending is done when the end is asked for, and never once that is known.
+func (d *dispatcher) ending(ctx context.Context) <-chan struct{} {
 	if d.way.begun {
 		return nil
 	}

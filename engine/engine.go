@@ -10,7 +10,8 @@ import (
 // An Engine is one worker process. Make it with New.
 type Engine struct {
 	cfg     Config
-	types   []string // what it claims
+	light   []string // what it claims, for slots of their own
+	heavy   []string // the same of types that take a processor
 	board   board
 	away    away
 	gates   gatekeeper
@@ -29,10 +30,11 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, types: cfg.claims(), board: newBoard(cfg.Slots),
+		cfg: cfg, board: newBoard(ask{light: cfg.LightSlots, heavy: cfg.Slots}),
 		away: away{clock: cfg.Clock, log: cfg.Logger}, gates: gatekeeper{nudge: make(chan struct{}, 1)},
 		wake: make(chan struct{}, 1), due: make(chan struct{}, 1), decide: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
+	e.light, e.heavy = cfg.claims()
 	return e, nil
 }
 

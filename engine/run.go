@@ -15,9 +15,9 @@ import (
 	"madeira/jobs/step"
 )
 
-// run sees one attempt to its end. It is the body of a goroutine that starts
-// another one for the work itself, which it leaves behind when a Runner ignores
-// that it was cancelled: the slot is free only when that has returned.
+// run sees one attempt to its end. It is the body of a goroutine, which stays
+// behind when a Runner ignores that it was cancelled: somebody else says then how
+// the attempt ended, and the slot is free only when the Runner has returned.
 func (e *Engine) run(ctx context.Context, a *attempt) {
 	defer a.cancel(nil)
 	if a.Timeout > 0 {
@@ -25,46 +25,39 @@ func (e *Engine) run(ctx context.Context, a *attempt) {
 		defer stop()
 		ctx = limited
 	}
-	ended := make(chan ending, 1)
-	go func() {
-		var end ending
-		defer func() { ended <- end }() // also when the Runner ends its goroutine
-		e.perform(ctx, a, &end)
-	}()
-	end, returned := await(ctx, ended, e.cfg.Patience)
-	if !returned {
-		e.board.giveUp(a)
-		e.logger(a.Claimed).ErrorContext(ctx, "the step does not return although it was cancelled; its slot stays taken until it does", "cause", context.Cause(ctx))
-		end = ending{Err: context.Cause(ctx), Took: e.cfg.Clock().Sub(a.began)}
-	}
-	end.Cause = context.Cause(ctx)
-	e.conclude(ctx, a, end)
-	if !returned {
-		<-ended
-	}
-	e.board.free(a)
+	var end ending
+	defer e.returned(ctx, a, &end) // also when the Runner ends its goroutine
+	defer context.AfterFunc(ctx, func() { e.lookAfter(ctx, a) })()
+	e.perform(ctx, a, &end)
 }
 
-// await waits for an ending, and after a cancellation not longer than patience.
-func await(ctx context.Context, ended <-chan ending, patience time.Duration) (ending, bool) {
-	select {
-	case end := <-ended:
-		return end, true
-	case <-ctx.Done():
+// returned concludes an attempt whose Runner has returned. If that took so long
+// that it was given up, only its slot is left to give back.
+func (e *Engine) returned(ctx context.Context, a *attempt, end *ending) {
+	if !a.concluded.CompareAndSwap(false, true) {
+		e.board.free(a)
+		return
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case end := <-ended:
-		return end, true
-	case <-timer.C:
-		return ending{}, false
-	}
+	end.Cause = context.Cause(ctx)
+	e.conclude(ctx, a, *end)
+}
+
+// lookAfter gives a cancelled attempt the time to return that Config.Patience
+// says, and gives it up then.
+func (e *Engine) lookAfter(ctx context.Context, a *attempt) {
+	time.AfterFunc(e.cfg.Patience, func() {
+		if !a.concluded.CompareAndSwap(false, true) {
+			return
+		}
+		cause := context.Cause(ctx)
+		e.board.giveUp(a)
+		e.logger(a.Claimed).ErrorContext(ctx, "the step does not return although it was cancelled; its slot stays taken until it does", "cause", cause)
+		e.conclude(ctx, a, ending{Err: cause, Cause: cause, Took: e.cfg.Clock().Sub(a.began)})
+	})
 }
 
 // conclude turns the end of an attempt into its outcome, or drops it.
 func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
-	log := e.logger(a.Claimed)
 	defer func() {
 		if v := recover(); v != nil {
 			err := &panicError{value: v, stack: string(debug.Stack())}
@@ -78,7 +71,7 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 	}
 	o, ours := outcomeOf(a.Claimed, end, rand.Float64(), e.cfg.Mask)
 	if !ours {
-		log.WarnContext(ctx, "lease lost: the attempt is cancelled and its result dropped")
+		e.logger(a.Claimed).WarnContext(ctx, "lease lost: the attempt is cancelled and its result dropped")
 		e.board.drop(a)
 		return
 	}
@@ -90,7 +83,7 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 		case o.To == task.Error:
 			level = slog.LevelError
 		}
-		log.Log(ctx, level, "attempt failed", "class", o.Failure.Class, "error", o.Failure.Message, "then", o.To, "delay", o.Delay)
+		e.logger(a.Claimed).Log(ctx, level, "attempt failed", "class", o.Failure.Class, "error", o.Failure.Message, "then", o.To, "delay", o.Delay)
 	}
 	e.board.end(a, o)
 }
@@ -186,6 +179,9 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) {
 	if c.RunID == "" {
 		return task.Scope{}, nil
+	}
+	if c.Run != nil && len(c.Refs) == 0 && (c.Run.Key == "" || c.Run.Version == 1 || c.Step == "") {
+		return task.Scope{Run: *c.Run}, nil // no other step and no earlier version to ask for
 	}
 	scope, err := e.cfg.Queue.Scope(ctx, c)
 	if err != nil {

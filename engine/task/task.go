@@ -40,6 +40,7 @@ type Claimed struct {
 	Timeout  time.Duration // 0: none
 	Priority int
 
+	Run             *Run            // its run as of the claim; nil: for Scope to say
 	Each            json.RawMessage // of an element of a for_each: {key, value, index}; nil for others
 	ForEach         json.RawMessage // of the row that expands and later joins; nil for others
 	MaxParallel     int             // elements at once; 0: no limit of its own

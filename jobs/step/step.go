@@ -20,6 +20,10 @@ type Type struct {
 	// public door of the queue is never opened for it.
 	RunsCode bool
 
+	// Light marks a type that mostly waits for others and takes little of this
+	// machine: many of its tasks may run at once. The others share few slots.
+	Light bool
+
 	// Outputs declares what later steps may refer to.
 	Outputs []Field
 

@@ -12,6 +12,7 @@ import (
 // Type returns the step type "notify".
 func Type() step.Type {
 	return step.Type{
+		Light:   true,
 		Name:    "notify",
 		Outputs: []step.Field{{Name: "subject", Type: step.TextValue, Doc: "First line of the message."}},
 		Runner:  composer{},

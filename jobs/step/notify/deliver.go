@@ -14,7 +14,7 @@ import (
 // Deliver returns the task type "deliver". Messages to channels of type log are
 // written to log, one at a time, line by line.
 func Deliver(log io.Writer) step.Type {
-	return step.Type{Name: "deliver", Runner: &deliverer{log: log}}
+	return step.Type{Name: "deliver", Light: true, Runner: &deliverer{log: log}}
 }
 
 type deliverer struct {
