@@ -45,6 +45,9 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the state database: %w", err)
 	}
+	// Also what a file was changed last is written by fsync, and means nothing here.
+	// Where there is no fdatasync, fsync stays.
+	_, _ = sqlite3.Fdatasync(true)
 	write, err := openPool(ctx, abs, writing, 1)
 	if err != nil {
 		return nil, err

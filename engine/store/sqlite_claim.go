@@ -87,7 +87,8 @@ func (tx *liteTx) pickBy(ctx context.Context, text string, args []any) ([]int64,
 
 // take claims the tasks that were picked.
 func (tx *liteTx) take(ctx context.Context, b batch, w task.Want, picked []int64, a *answer) error {
-	var ids []int64
+	ids := make([]int64, 0, len(picked))
+	a.claimed = slices.Grow(a.claimed, len(picked))
 	for part := range stretches(picked, neighbours) {
 		err := tx.each(ctx, liteRead, []any{part[0], part[len(part)-1]}, func(rows *sql.Rows) error {
 			c, err := scanClaimed(rows)
@@ -107,15 +108,19 @@ func (tx *liteTx) take(ctx context.Context, b batch, w task.Want, picked []int64
 	return err
 }
 
+// scanClaimed reads text that may be NULL as bytes and numbers as they come:
+// database/sql takes every other way through text.
 func scanClaimed(rows *sql.Rows) (task.Claimed, error) {
 	var c task.Claimed
-	var payload, refs, retry, each, forEach []byte
-	var timeout int64
-	err := rows.Scan(&c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs, &c.Attempt, &c.Crashes, &retry,
-		&timeout, &c.Priority, &each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken)
+	var run, step, key, payload, refs, retry, each, forEach, circuit, woken []byte
+	var attempt, crashes, timeout, priority, parallel int64
+	err := rows.Scan(&c.TaskID, &c.Fence, &run, &step, &c.Element, &c.Type, &key, &payload, &refs, &attempt, &crashes, &retry,
+		&timeout, &priority, &each, &forEach, &parallel, &c.ContinueOnError, &c.Limited, &circuit, &woken)
 	if err != nil {
 		return c, err
 	}
+	c.RunID, c.Step, c.Key, c.Circuit, c.Woken = string(run), string(step), string(key), string(circuit), string(woken)
+	c.Attempt, c.Crashes, c.Priority, c.MaxParallel = int(attempt), int(crashes), int(priority), int(parallel)
 	c.Each, c.ForEach = each, forEach
 	fillClaimed(&c, payload, refs, retry, timeout)
 	return c, nil

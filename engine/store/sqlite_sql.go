@@ -88,8 +88,8 @@ SELECT o.priority, o.task_id FROM level CROSS JOIN task_ready o ON o.priority = 
 
 	liteTake = `DELETE FROM task_ready WHERE priority = ?3 AND task_id BETWEEN ?1 AND ?2`
 
-	liteRead = `SELECT id, fence + 1, coalesce(run_id, ''), coalesce(step, ''), element, type, coalesce(upstream_key, ''), payload, refs, attempt + 1, crashes, retry,
-  coalesce(timeout_ms, 0), priority, each, for_each, coalesce(max_parallel, 0), continue_on_error, limits IS NOT NULL, coalesce(circuit, ''), coalesce(detail, '')
+	liteRead = `SELECT id, fence + 1, run_id, step, element, type, upstream_key, payload, refs, attempt + 1, crashes, retry,
+  coalesce(timeout_ms, 0), priority, each, for_each, coalesce(max_parallel, 0), continue_on_error, limits IS NOT NULL, circuit, detail
 FROM task_queue WHERE id BETWEEN ?1 AND ?2 AND state = 'pending'`
 
 	liteClaim = `UPDATE task_queue SET state = 'processing', reason = NULL, fence = fence + 1, attempt = attempt + 1, worker = ?3, claimed_at = ?4 WHERE id BETWEEN ?1 AND ?2`
