@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"madeira/engine/task"
 )
 
 // ErrNotFound is returned when no row answers to the id or prefix that was asked for.
@@ -12,6 +14,18 @@ var ErrNotFound = errors.New("not found")
 // ErrUnknown is returned when the connection broke before the database answered:
 // what was asked for may be done or not. With a key, asking again is safe.
 var ErrUnknown = errors.New("the database did not answer: it is not known whether this was done; with a key, asking again is safe")
+
+// A RunStateError is returned when a run is not in a status in which what was asked
+// for can be done. Why says what to do instead.
+type RunStateError struct {
+	Run    string
+	Status task.RunStatus
+	Why    string
+}
+
+func (e *RunStateError) Error() string {
+	return fmt.Sprintf("run %s is %s: %s", e.Run, e.Status, e.Why)
+}
 
 // An AmbiguousError is returned when a prefix fits several runs. Ask again with more of it.
 type AmbiguousError struct {

@@ -174,7 +174,7 @@ func partsOf(rows []ended) parts {
 	for _, e := range rows {
 		p.plain = p.plain && e.To == "success" && e.Reason == "" && !e.Unspent && !e.crashed && e.Digest == "" && e.Warning == "" &&
 			e.failure == nil && len(e.messages) == 0 && len(e.Artifacts) == 0
-		p.again = p.again || e.To == "pending" || e.To == "waiting"
+		p.again = p.again || e.To == "pending" || e.To == "waiting" || e.To == "cancelled"
 		p.dead = p.dead || e.To == "error"
 		p.slots = p.slots || !e.Ungated
 		p.circuit = p.circuit || !e.Ungated
@@ -204,7 +204,7 @@ func (p parts) text() string {
 	if p.again {
 		// An attempt of a stopped run does not come back.
 		state = "CASE WHEN d.to_state IN ('pending', 'waiting') THEN CASE WHEN t.stop IS NULL THEN d.to_state ELSE 'cancelled' END ELSE d.to_state END"
-		reason = "CASE WHEN d.to_state IN ('pending', 'waiting') THEN coalesce(t.stop, d.reason) ELSE d.reason END"
+		reason = "CASE WHEN d.to_state IN ('pending', 'waiting', 'cancelled') THEN coalesce(t.stop, d.reason) ELSE d.reason END"
 		again = "run_at = CASE WHEN d.to_state IN ('pending', 'waiting') THEN " + finished + " + d.delay_us * interval '1 microsecond' ELSE t.run_at END,\n    "
 		finished = "CASE WHEN d.to_state NOT IN ('pending', 'waiting') OR t.stop IS NOT NULL THEN " + finished + " END"
 	}

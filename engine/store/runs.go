@@ -1,11 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -19,15 +20,60 @@ type RunFilter struct {
 	Status []task.RunStatus // none: any
 	Before string           // only runs older than the run of this id; "": from the newest
 	Limit  int              // 0: 50
+
+	before instant // when Before was made
 }
 
-// Runs lists runs, newest first.
+// Runs lists runs, newest first, those in the archive too.
 func (db *DB) Runs(ctx context.Context, f RunFilter) ([]task.Run, error) {
-	var rows []runRow
-	q := db.read.NewSelect().Model(&rows).OrderExpr("r.created_at DESC, r.id DESC").Limit(50)
-	if f.Limit > 0 {
-		q.Limit(int64(f.Limit))
+	if f.Limit <= 0 {
+		f.Limit = 50
 	}
+	if f.Before != "" {
+		at, err := db.runPlace(ctx, f.Before)
+		if err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		f.before = at
+	}
+	// The archive last: a run that goes there meanwhile is seen twice rather than not at all.
+	rows, err := db.runsIn(ctx, "run", f)
+	if err != nil {
+		return nil, err
+	}
+	archived, err := db.runsIn(ctx, "run_archive", f)
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, archived...)
+	slices.SortStableFunc(rows, func(a, b runRow) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt.Time), cmp.Compare(b.ID, a.ID))
+	})
+	rows = slices.CompactFunc(rows, func(a, b runRow) bool { return a.ID == b.ID })
+	runs := make([]task.Run, min(len(rows), f.Limit))
+	for i := range runs {
+		runs[i] = rows[i].run()
+	}
+	return runs, nil
+}
+
+// runPlace returns when a run was made, which with its id is its place in the list.
+func (db *DB) runPlace(ctx context.Context, id string) (instant, error) {
+	var at []struct{ CreatedAt instant }
+	err := db.read.NewRaw("SELECT created_at FROM run WHERE id = ?0 UNION ALL SELECT created_at FROM run_archive WHERE id = ?0", id).Scan(ctx, &at)
+	if err == nil && len(at) == 0 {
+		err = fmt.Errorf("run %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return instant{}, err
+	}
+	return at[0].CreatedAt, nil
+}
+
+// runsIn lists the runs of one of the two tables.
+func (db *DB) runsIn(ctx context.Context, table string, f RunFilter) ([]runRow, error) {
+	var rows []runRow
+	q := db.read.NewSelect().Model(&rows).ModelTableExpr(table + " AS r").OrderExpr("r.created_at DESC, r.id DESC").Limit(int64(f.Limit))
 	if f.Job != "" {
 		q.Where("r.job = ?", f.Job)
 	}
@@ -38,16 +84,12 @@ func (db *DB) Runs(ctx context.Context, f RunFilter) ([]task.Run, error) {
 		q.Where("r.status IN (?)", bun.List(f.Status))
 	}
 	if f.Before != "" {
-		q.Where("(r.created_at, r.id) < (SELECT created_at, id FROM run WHERE id = ?)", f.Before)
+		q.Where("(r.created_at, r.id) < (?, ?)", f.before, f.Before)
 	}
 	if err := q.Scan(ctx); err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	runs := make([]task.Run, len(rows))
-	for i, r := range rows {
-		runs[i] = r.run()
-	}
-	return runs, nil
+	return rows, nil
 }
 
 // Run returns one run, or ErrNotFound.
@@ -55,7 +97,23 @@ func (db *DB) Run(ctx context.Context, id string) (task.Run, error) {
 	if !isHex(id) || len(strings.ReplaceAll(id, "-", "")) != 32 {
 		return task.Run{}, fmt.Errorf("run %q: %w", id, ErrNotFound)
 	}
-	return findRun(ctx, db.read, strings.ToLower(id))
+	run, err := findRun(ctx, db.read, strings.ToLower(id))
+	if errors.Is(err, ErrNotFound) {
+		return db.archivedRun(ctx, strings.ToLower(id))
+	}
+	return run, err
+}
+
+func (db *DB) archivedRun(ctx context.Context, id string) (task.Run, error) {
+	var rows []runRow
+	err := db.read.NewSelect().Model(&rows).ModelTableExpr("run_archive AS r").Where("id = ?", id).Scan(ctx)
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return task.Run{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return rows[0].run(), nil
 }
 
 // FindRun returns the run whose id begins with the prefix. ErrNotFound says that
@@ -66,10 +124,16 @@ func (db *DB) FindRun(ctx context.Context, prefix string) (task.Run, error) {
 		return task.Run{}, fmt.Errorf("run %q: %w", prefix, ErrNotFound)
 	}
 	var rows []runRow
-	err := db.read.NewSelect().Model(&rows).Where("id >= ? AND id <= ?", low, high).OrderExpr("id DESC").Limit(4).Scan(ctx)
+	for _, table := range []string{"run", "run_archive"} {
+		var part []runRow
+		err := db.read.NewSelect().Model(&part).ModelTableExpr(table+" AS r").Where("id >= ? AND id <= ?", low, high).OrderExpr("id DESC").Limit(4).Scan(ctx)
+		if err != nil {
+			return task.Run{}, fmt.Errorf("find run %s: %w", prefix, err)
+		}
+		rows = append(rows, part...)
+	}
+	rows = slices.CompactFunc(rows, func(a, b runRow) bool { return a.ID == b.ID })
 	switch {
-	case err != nil:
-		return task.Run{}, fmt.Errorf("find run %s: %w", prefix, err)
 	case len(rows) == 0:
 		return task.Run{}, fmt.Errorf("run %s: %w", prefix, ErrNotFound)
 	case len(rows) > 1:
@@ -97,125 +161,6 @@ func idRange(prefix string) (low, high string, ok bool) {
 }
 
 func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdefABCDEF-") == "" }
-
-type viewRow struct {
-	ID         int64
-	RunID      string
-	Step       string
-	Element    string
-	Type       string
-	Key        string
-	State      task.State
-	Reason     string
-	Detail     string
-	Priority   int
-	Attempt    int
-	Crashes    int
-	Fence      int64
-	Worker     string
-	RunAt      instant
-	ClaimedAt  instant
-	FinishedAt instant
-	TookMS     int64
-	Outputs    document
-	Digest     string
-	Warning    string
-	Failure    document
-}
-
-// Tasks returns the tasks of a run in the order they were declared, its
-// deliveries after them.
-func (db *DB) Tasks(ctx context.Context, runID string) ([]task.Task, error) {
-	var rows []viewRow
-	err := db.read.NewRaw(`SELECT t.id, coalesce(t.run_id, ?0) AS run_id, coalesce(t.step, '') AS step, t.element, t.type, coalesce(t.upstream_key, '') AS key,
-		t.state, coalesce(t.reason, '') AS reason, coalesce(t.detail, '') AS detail, t.priority, t.attempt, t.crashes, t.fence,
-		coalesce(t.worker, '') AS worker, t.run_at, t.claimed_at, t.finished_at, coalesce(l.took_ms, 0) AS took_ms, t.outputs,
-		coalesce(t.digest, '') AS digest, coalesce(t.warning, '') AS warning, t.failure
-		FROM task_queue AS t LEFT JOIN task_log l ON l.task_id = t.id AND l.seq = t.moves AND l.claimed_at IS NOT NULL
-		WHERE t.run_id = ?0 ORDER BY t.id`, runID).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read the tasks of run %s: %w", runID, err)
-	}
-	needs, err := db.needNames(ctx, runID)
-	if err != nil {
-		return nil, err
-	}
-	tasks := make([]task.Task, len(rows))
-	for i, r := range rows {
-		tasks[i] = task.Task{
-			ID: r.ID, RunID: r.RunID, Step: r.Step, Element: r.Element, Type: r.Type, Key: r.Key, State: r.State,
-			Reason: r.Reason, Detail: r.Detail, Priority: r.Priority, Needs: needs[r.ID], Attempt: r.Attempt,
-			Crashes: r.Crashes, Fence: r.Fence, Worker: r.Worker, RunAt: r.RunAt.Time, ClaimedAt: r.ClaimedAt.Time,
-			FinishedAt: r.FinishedAt.Time, Took: time.Duration(r.TookMS) * time.Millisecond,
-			Outputs: json.RawMessage(r.Outputs), Digest: r.Digest, Warning: r.Warning, Failure: readFailure(r.Failure),
-		}
-	}
-	return tasks, nil
-}
-
-func (db *DB) needNames(ctx context.Context, runID string) (map[int64][]string, error) {
-	var edges []struct {
-		TaskID int64
-		Step   string
-	}
-	err := db.read.NewRaw(`SELECT d.task_id, n.step FROM task_queue n JOIN task_dependency d ON d.needs_id = n.id
-		WHERE n.run_id = ? AND n.step IS NOT NULL ORDER BY n.id`, runID).Scan(ctx, &edges)
-	if err != nil {
-		return nil, fmt.Errorf("read the needs in run %s: %w", runID, err)
-	}
-	needs := map[int64][]string{}
-	for _, e := range edges {
-		needs[e.TaskID] = append(needs[e.TaskID], e.Step)
-	}
-	return needs, nil
-}
-
-// Log returns every move of the tasks of a run, in the order they happened.
-func (db *DB) Log(ctx context.Context, runID string) ([]task.Move, error) {
-	var rows []struct {
-		logRow
-		Step string
-	}
-	err := db.read.NewRaw(`SELECT l.*, coalesce(t.step, '') AS step FROM task_queue t JOIN task_log l ON l.task_id = t.id
-		WHERE t.run_id = ? ORDER BY l.at, l.task_id, l.seq`, runID).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read the log of run %s: %w", runID, err)
-	}
-	moves := make([]task.Move, len(rows))
-	for i, r := range rows {
-		moves[i] = r.move(r.Step)
-	}
-	return moves, nil
-}
-
-// Artifacts returns what the tasks of a run left, in the order it was left.
-func (db *DB) Artifacts(ctx context.Context, runID string) ([]task.Kept, error) {
-	var rows []struct {
-		TaskID    int64
-		Step      string
-		Kind      string
-		Name      string
-		Digest    string
-		SizeBytes int64
-		RowCount  int64
-		Origin    string
-		CreatedAt instant
-	}
-	err := db.read.NewRaw(`SELECT a.task_id, coalesce(t.step, '') AS step, a.kind, a.name, a.digest, a.size_bytes,
-		coalesce(a.row_count, 0) AS row_count, coalesce(a.origin, '') AS origin, a.created_at
-		FROM artifact a LEFT JOIN task_queue t ON t.id = a.task_id WHERE a.run_id = ? ORDER BY a.id`, runID).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read the artifacts of run %s: %w", runID, err)
-	}
-	kept := make([]task.Kept, len(rows))
-	for i, r := range rows {
-		kept[i] = task.Kept{
-			TaskID: r.TaskID, Step: r.Step, CreatedAt: r.CreatedAt.Time,
-			Artifact: task.Artifact{Kind: r.Kind, Name: r.Name, Digest: r.Digest, Size: r.SizeBytes, Rows: r.RowCount, Origin: r.Origin},
-		}
-	}
-	return kept, nil
-}
 
 // OpenDeliveries returns how many messages of a run are still to be delivered,
 // and how many were given up.

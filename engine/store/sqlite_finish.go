@@ -75,7 +75,7 @@ func (tx *liteTx) look(ctx context.Context, rows []ended) ([]finished, error) {
 			continue
 		}
 		f.ended, f.to, f.reason = e, e.To, e.Reason
-		if f.stop != "" && !e.To.Terminal() { // an attempt of a stopped run does not come back
+		if f.stop != "" && (!e.To.Terminal() || e.To == task.Cancelled) { // an attempt of a stopped run does not come back
 			f.to, f.reason = task.Cancelled, f.stop
 		}
 		kept = append(kept, f)

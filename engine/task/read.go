@@ -31,6 +31,10 @@ type Task struct {
 	Digest  string          // of what a source has read
 	Warning string
 	Failure *Failure // of the last attempt, without the stack; nil when it did not fail
+
+	Phase    Phase
+	ReusedOf int64 // the task of an earlier run whose outputs these are; 0: its own
+	Archived bool
 }
 
 // A Move is one row of a task's log. ClaimedAt is set when the task went
@@ -67,4 +71,26 @@ type Worker struct {
 	Version   string
 	StartedAt time.Time // by the database's clock, as is SeenAt
 	SeenAt    time.Time
+}
+
+// A DeadLetter is a task in error.
+type DeadLetter struct {
+	Task
+	Job string    // "" for a task enqueued alone
+	At  time.Time // since when it is in error
+}
+
+// A Redriven says what came of sending dead letters on again.
+type Redriven struct {
+	Tasks    int       // dead letters that are pending again
+	Reopened int       // tasks that had been skipped because of them, and wait for them again
+	Last     time.Time // when the last of them is due; zero when there was none
+	Refused  []Refusal
+}
+
+// A Refusal says why a dead letter was left as it is.
+type Refusal struct {
+	TaskID int64
+	RunID  string
+	Why    string
 }

@@ -1,0 +1,247 @@
+package store_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"madeira/engine/store"
+	"madeira/engine/store/storetest"
+	"madeira/engine/task"
+)
+
+var person = task.Action{Actor: "ann", Reason: "wrong file"}
+
+func finally(s task.NewTask) task.NewTask {
+	s.Phase = task.PhaseFinally
+	return s
+}
+
+func onFailure(s task.NewTask) task.NewTask {
+	s.Phase = task.PhaseOnFailure
+	return s
+}
+
+func cancel(t *testing.T, db *store.DB, run string) task.Run {
+	t.Helper()
+	r, err := db.CancelRun(t.Context(), run, person)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func nextPhases(t *testing.T, db *store.DB) {
+	t.Helper()
+	if _, err := db.NextPhase(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCancelRun_EndsWhatHasNotBegunAndWaitsForWhatHas(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		run := create(t, db, newRun("k", steps(noop("a"), noop("b", "a"), conditional(noop("c"), "no"), onFailure(noop("f")), finally(noop("z")))))
+		a := claim(t, db, 1)[0]
+		if r := cancel(t, db, run.ID); r.Stopped != "cancelled" || r.Status != task.RunRunning {
+			t.Errorf("after the cancel the run is %s, stopped as %q; want running, cancelled", r.Status, r.Stopped)
+		}
+		sound(t, db)
+		beat, err := db.Heartbeat(t.Context(), worker, []task.Hold{a.Hold}, time.Minute)
+		if err != nil || len(beat.Stopped) != 1 || len(beat.Lost) != 0 {
+			t.Errorf("the heartbeat says %+v, %v; want it to tell that the task was stopped", beat, err)
+		}
+		exchange(t, db, 5, task.Outcome{Hold: a.Hold, To: task.Cancelled, Reason: task.ReasonCancelled})
+		nextPhases(t, db)
+		z := claim(t, db, 1)
+		if got := names(z); got[0] != "z" {
+			t.Fatalf("after the cancel %v runs, want finally", got)
+		}
+		exchange(t, db, 5, ok(z[0]))
+		want := map[string]task.State{"a": "cancelled", "b": "cancelled", "c": "cancelled", "f": "cancelled", "z": "success"}
+		for step, state := range states(t, db, run.ID) {
+			if state != want[step] {
+				t.Errorf("%s is %s, want %s", step, state, want[step])
+			}
+		}
+		if got := status(t, db, run.ID); got != task.RunCancelled {
+			t.Errorf("the run ended as %s, want cancelled", got)
+		}
+		if again := cancel(t, db, run.ID); again.Status != task.RunCancelled {
+			t.Errorf("cancelled again the run is %s", again.Status)
+		}
+		if n := count(t, db, "SELECT count(*) FROM audit_log WHERE action = 'cancel' AND actor = 'ann'"); n != 1 {
+			t.Errorf("%d rows in the audit log, want 1", n)
+		}
+		sound(t, db)
+	})
+}
+
+func TestCancelRun_OfARunThatIsOverOrUnknownIsAnError(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		run := create(t, db, newRun("k", steps(noop("a"))))
+		work(t, db)
+		var over *store.RunStateError
+		if _, err := db.CancelRun(t.Context(), run.ID, person); !errors.As(err, &over) || over.Status != task.RunSuccess {
+			t.Errorf("cancel of a run that ended well: %v, want an error that names its status", err)
+		}
+		if _, err := db.CancelRun(t.Context(), "01900000-0000-7000-8000-000000000000", person); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("cancel of no run: %v, want ErrNotFound", err)
+		}
+		sound(t, db)
+	})
+}
+
+func TestCancelRun_ARetryOrARescueOfAStoppedRunDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
+		run := create(t, db, newRun("k", steps(noop("a"), noop("b"))))
+		held := claim(t, db, 2)
+		cancel(t, db, run.ID)
+		exchange(t, db, 5, task.Outcome{Hold: held[0].Hold, To: task.Pending, Reason: task.ReasonRetry, Delay: time.Second})
+		c.move(2 * time.Minute)
+		if _, err := db.Rescue(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(t, db, run.ID); got != task.RunCancelled {
+			t.Errorf("the run is %s, want cancelled", got)
+		}
+		sound(t, db)
+	})
+}
+
+func TestExpire_StopsRunsThatAreOutOfTime(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
+		n := newRun("k", steps(noop("a"), noop("b", "a"), finally(noop("z"))))
+		n.Run.Timeout = time.Minute
+		run := create(t, db, n)
+		a := claim(t, db, 1)[0]
+		c.move(59 * time.Second)
+		if n, err := db.Expire(t.Context(), 10); err != nil || n != 0 {
+			t.Fatalf("Expire before the time is over = %d, %v", n, err)
+		}
+		c.move(2 * time.Second)
+		if n, err := db.Expire(t.Context(), 10); err != nil || n != 1 {
+			t.Fatalf("Expire = %d, %v, want 1", n, err)
+		}
+		exchange(t, db, 0, task.Outcome{Hold: a.Hold, To: task.Cancelled, Reason: task.ReasonCancelled})
+		nextPhases(t, db)
+		exchange(t, db, 0, ok(claim(t, db, 1)[0]))
+		if got := status(t, db, run.ID); got != task.RunError {
+			t.Errorf("the run ended as %s, want error", got)
+		}
+		if n := count(t, db, "SELECT count(*) FROM task_queue WHERE state = 'cancelled' AND reason = 'run_timeout'"); n != 2 {
+			t.Errorf("%d tasks were cancelled because the run was out of time, want 2", n)
+		}
+		sound(t, db)
+	})
+}
+
+// TestFault_F71_CancelledOrFinishedAndNeverBoth cancels at random instants while
+// workers go on.
+func TestFault_F71_CancelledOrFinishedAndNeverBoth(t *testing.T) {
+	t.Parallel()
+	storetest.EachWith(t, store.Options{MaxConns: 24}, func(t *testing.T, db *store.DB) {
+		const runs = 500
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		random := rand.New(rand.NewPCG(seed, 1))
+		var ids []string
+		for range runs {
+			n := newRun("", steps(noop("a"), noop("b", "a"), noop("c", "a"), noop("d", "b", "c"), finally(noop("z"))))
+			ids = append(ids, create(t, db, n).ID)
+		}
+		stop := make(chan struct{})
+		var workers sync.WaitGroup
+		for range 3 {
+			workers.Go(func() { toil(t, db, stop) })
+		}
+		random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		finished := cancelAll(t, db, ids)
+		close(stop)
+		workers.Wait()
+		workPhases(t, db)
+		if n := count(t, db, "SELECT count(*) FROM run WHERE status NOT IN ('success', 'cancelled')"); n != 0 {
+			t.Errorf("%d runs are neither finished nor cancelled", n)
+		}
+		if n := count(t, db, "SELECT count(*) FROM run WHERE status = 'success'"); n != finished {
+			t.Errorf("%d runs ended well; %d cancels came too late", n, finished)
+		}
+		if n := count(t, db, `SELECT count(*) FROM task_queue t JOIN run r ON r.id = t.run_id
+			WHERE t.phase = 'main' AND t.claimed_at > r.stopped_at`); n != 0 {
+			t.Errorf("%d steps began after the cancel", n)
+		}
+		t.Logf("%d of %d runs had finished before their cancel", finished, runs)
+		sound(t, db)
+	})
+}
+
+// cancelAll cancels runs one after the other and returns how many were over.
+func cancelAll(t *testing.T, db *store.DB, ids []string) int {
+	finished := 0
+	for _, id := range ids {
+		_, err := db.CancelRun(t.Context(), id, person)
+		var over *store.RunStateError
+		if errors.As(err, &over) {
+			finished++
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	return finished
+}
+
+// toil claims and finishes, as a worker whose attempts end as cancelled when the
+// heartbeat says so.
+func toil(t *testing.T, db *store.DB, stop <-chan struct{}) {
+	name := time.Now().String() + string(rune('a'+rand.IntN(26)))
+	var done []task.Outcome
+	for {
+		x, err := db.Exchange(t.Context(), name, done, task.Want{N: 4, Types: allTypes, Lease: time.Minute})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		done = done[:0]
+		for _, c := range x.Claimed {
+			beat, err := db.Heartbeat(t.Context(), name, []task.Hold{c.Hold}, time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			o := ok(c)
+			if len(beat.Stopped) > 0 {
+				o = task.Outcome{Hold: c.Hold, To: task.Cancelled, Reason: task.ReasonCancelled}
+			}
+			done = append(done, o)
+		}
+		if _, err := db.NextPhase(t.Context(), 10); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-stop:
+			if len(done) == 0 {
+				return
+			}
+		default:
+		}
+	}
+}
+
+// workPhases works until nothing is left, later phases included.
+func workPhases(t *testing.T, db *store.DB) {
+	t.Helper()
+	for {
+		work(t, db)
+		n, err := db.NextPhase(t.Context(), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
