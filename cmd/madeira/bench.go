@@ -86,7 +86,7 @@ its log. A size of 0 leaves a part out.`,
 	}
 	f := c.Flags()
 	f.IntVar(&o.tasks, "tasks", 50000, "tasks to insert in lists of 1000, and then to work at")
-	f.IntVar(&o.workers, "workers", 0, "tasks at once; 0: the limit workers of madeira.yaml")
+	f.IntVar(&o.workers, "workers", 0, "tasks at once; 0: the limit light_workers of madeira.yaml")
 	f.IntVar(&o.singles, "singles", 0, "tasks to insert one a call")
 	f.IntVar(&o.clients, "clients", 8, "callers that insert them at once")
 	f.IntVar(&o.runs, "runs", 0, "runs of one step to make, and then to work at")
@@ -134,7 +134,7 @@ func (p *program) benchQueue(ctx context.Context, o benchOptions) error {
 		return err
 	}
 	if o.workers > 0 {
-		cfg.limits.Workers = o.workers
+		cfg.limits.Light = o.workers
 	}
 	place, err := newBenchPlace(ctx, cfg)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *program) benchQueue(ctx context.Context, o benchOptions) error {
 		return err
 	}
 	result.Settings = benchSettings{
-		Database: shown, Version: buildVersion(), CPUs: runtime.NumCPU(), Tasks: o.tasks, Workers: cfg.limits.Workers,
+		Database: shown, Version: buildVersion(), CPUs: runtime.NumCPU(), Tasks: o.tasks, Workers: cfg.limits.Light,
 		Clients: o.clients, Runs: o.runs, DAG: o.dag, Program: o.program, Rate: o.rate, Seconds: int(o.latency.Seconds()), Processes: o.processes,
 	}
 	return p.printBench(result)
@@ -191,7 +191,7 @@ func (p *program) openBench(ctx context.Context, place *benchPlace, o benchOptio
 		return nil, err
 	}
 	b := &bench{program: p, process: process, place: place, options: o, step: &benchStep{program: o.program}}
-	process.registry, err = step.NewRegistry(step.Type{Name: benchType, Runner: b.step})
+	process.registry, err = step.NewRegistry(step.Type{Name: benchType, Light: true, Runner: b.step})
 	if err != nil {
 		return nil, errors.Join(err, process.close())
 	}

@@ -46,6 +46,7 @@ type config struct {
 // limits are how much a process may use.
 type limits struct {
 	Workers int           // tasks at once
+	Light   int           // tasks at once that mostly wait for others
 	Lease   time.Duration // of a claim without a sign of life
 	Poll    time.Duration // how often at least the database is asked
 	Grace   time.Duration // for running tasks after the program was told to stop
@@ -158,7 +159,7 @@ func (v variables) lookup(name string) (string, bool) {
 
 // limitVariables are the variables that override limits of madeira.yaml.
 var limitVariables = map[string]string{
-	"MADEIRA_WORKERS": "workers", "MADEIRA_LEASE": "lease", "MADEIRA_POLL": "poll",
+	"MADEIRA_WORKERS": "workers", "MADEIRA_LIGHT_WORKERS": "light_workers", "MADEIRA_LEASE": "lease", "MADEIRA_POLL": "poll",
 	"MADEIRA_GRACE": "grace", "MADEIRA_MEMORY": "memory",
 }
 
@@ -179,7 +180,7 @@ func readEnvironment(root string, environ []string) (variables, error) {
 		if !strings.HasPrefix(name, "MADEIRA_") || strings.HasPrefix(name, "MADEIRA_TEST_") || limit || name == "MADEIRA_DATABASE_URL" {
 			continue
 		}
-		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
+		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _WORKERS, _LIGHT_WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
 	}
 	return env, nil
 }
@@ -188,6 +189,7 @@ func readEnvironment(root string, environ []string) (variables, error) {
 func (c *config) setLimits(file map[string]json.RawMessage, env variables) error {
 	c.limits = limits{
 		Workers: max(4, 2*runtime.NumCPU()), // tasks wait more for disk and network than they compute
+		Light:   100,                        // a message takes a connection and little else
 		Lease:   15 * time.Second,
 		Poll:    time.Second,
 		Grace:   25 * time.Second,
@@ -223,6 +225,10 @@ func (l *limits) set(name, value string) error {
 	case "workers":
 		if l.Workers, err = strconv.Atoi(value); err == nil && (l.Workers < 1 || l.Workers > 1000) {
 			err = fmt.Errorf("%d is not between 1 and 1000", l.Workers)
+		}
+	case "light_workers":
+		if l.Light, err = strconv.Atoi(value); err == nil && (l.Light < 1 || l.Light > 10000) {
+			err = fmt.Errorf("%d is not between 1 and 10000", l.Light)
 		}
 	case "lease":
 		l.Lease, err = between(value, 3*time.Second, 10*time.Minute)

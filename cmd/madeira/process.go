@@ -112,7 +112,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 		Queue: r.db, Comparer: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID,
-		Slots: limits.Workers, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
+		Slots: limits.Workers, LightSlots: limits.Light, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
 		Logger: r.log, Observer: observer, Mask: r.mask.Hide,
 	})
 }
