@@ -1,0 +1,154 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"madeira/engine"
+	"madeira/engine/store"
+	"madeira/engine/task"
+	"madeira/jobs/step"
+)
+
+// childVariable makes the test binary a worker. It holds an order as JSON.
+const childVariable = "MADEIRA_TEST_CHILD"
+
+// An order is what a test asks of a worker that is a process of its own.
+type order struct {
+	URL     string
+	Worker  string
+	RunID   string // claim only of this run
+	Scratch string
+	Point   string // where to die by SIGKILL; "": nowhere
+	Memory  uint64 // bytes of address space; 0: no limit
+}
+
+// What a step of a child does beside its effect.
+type chores struct {
+	Milliseconds int  // it takes, in two halves
+	Fails        int  // its first attempts that fail
+	Bad          bool // it fails for good
+	Busy         bool // it computes meanwhile, and looks neither left nor right
+	Bloat        bool // it takes memory until its process dies
+}
+
+// A childWorker carries out an order.
+type childWorker struct {
+	order
+	db *store.DB
+
+	mu  sync.Mutex
+	fat [][]byte
+}
+
+func childMain(text string) int {
+	c := &childWorker{}
+	if err := json.Unmarshal([]byte(text), &c.order); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := c.serve(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func (c *childWorker) serve(ctx context.Context) error {
+	if c.Memory > 0 {
+		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: c.Memory, Max: c.Memory}); err != nil {
+			return err
+		}
+	}
+	db, err := store.Open(ctx, c.URL, store.Options{MaxConns: 6})
+	if err != nil {
+		return err
+	}
+	c.db = db
+	registry, err := step.NewRegistry(step.Type{Name: "work", Runner: runner(c.work)})
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(engine.Config{
+		Queue: relay{Queue: db, before: c.before, after: c.after}, Comparer: db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
+		Clock: time.Now, Worker: c.Worker, RunID: c.RunID, Scratch: c.Scratch, Slots: 4, Lease: rigLease, Poll: rigPoll,
+		Grace: 5 * time.Second, Patience: time.Second, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	if err := db.RegisterWorker(ctx, task.Worker{ID: c.Worker, Host: "h", PID: os.Getpid(), Version: "1"}); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return errors.Join(e.Run(ctx), db.Close())
+}
+
+// point is where a child may be ordered to die.
+func (c *childWorker) point(name string) {
+	if name == c.Point {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way
+	}
+}
+
+func (c *childWorker) before(call string) error {
+	c.point("before " + call)
+	return nil
+}
+
+func (c *childWorker) after(call string) error {
+	c.point("after " + call)
+	return nil
+}
+
+func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, error) {
+	c.point("step begins")
+	var do chores
+	if err := json.Unmarshal(in.Settings, &do); err != nil {
+		return step.Output{}, step.Permanent(err)
+	}
+	half := time.Duration(do.Milliseconds) * time.Millisecond / 2
+	for i := range 2 {
+		if err := c.spend(ctx, half, do); err != nil {
+			return step.Output{}, err
+		}
+		if i == 0 {
+			c.point("step in the middle")
+		}
+	}
+	switch {
+	case do.Bad:
+		return step.Output{}, step.Permanent(errors.New("column missing"))
+	case in.Task.Attempt <= do.Fails:
+		return step.Output{}, errors.New("the upstream answers 503")
+	}
+	err := commit(ctx, c.db, in.Task, func() { c.point("effect before its commit") }, func() { c.point("effect after its commit") })
+	return step.Output{}, err
+}
+
+// spend takes time, and processor and memory if that is asked for.
+func (c *childWorker) spend(ctx context.Context, d time.Duration, do chores) error {
+	if !do.Busy {
+		if err := idle(ctx, d); err != nil {
+			return err
+		}
+	}
+	for began := time.Now(); do.Busy && time.Since(began) < d; {
+	}
+	for do.Bloat {
+		c.mu.Lock()
+		c.fat = append(c.fat, make([]byte, 64<<20))
+		c.mu.Unlock()
+	}
+	return nil
+}
