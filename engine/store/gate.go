@@ -179,10 +179,14 @@ func (tx txn) candidates(ctx context.Context, gates []string) ([]candidate, erro
 	parts := make([]string, 0, 2*len(gates))
 	var args []any
 	for _, gate := range gates {
+		page := pageByPriority
+		if isCircuit(gate) {
+			page = max(page, tx.circuits.RampTop) // one look is all that a step of the ramp gets
+		}
 		parts = append(parts,
 			"SELECT * FROM (SELECT task_id, gate, priority, 0 AS by_age FROM task_held WHERE gate = ? ORDER BY priority, task_id LIMIT ?) AS p",
 			"SELECT * FROM (SELECT task_id, gate, priority, 1 AS by_age FROM task_held WHERE gate = ? ORDER BY task_id LIMIT ?) AS a")
-		args = append(args, gate, pageByPriority, gate, pageByAge)
+		args = append(args, gate, page, gate, pageByAge)
 	}
 	var list []candidate
 	err := tx.NewRaw(`SELECT h.task_id, h.gate, h.priority, h.by_age, t.limits,
