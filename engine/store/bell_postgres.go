@@ -21,6 +21,11 @@ const (
 	// left alone; the others poll meanwhile.
 	bellTime = 5 * time.Second
 
+	// bellGap keeps a process that makes work all the time from spending more on
+	// telling than on working: what is rung so soon after a notification is told at
+	// the end of the gap.
+	bellGap = 2 * time.Millisecond
+
 	// bellCheck is how often a silent connection is asked whether it is still there.
 	bellCheck = 30 * time.Second
 )
@@ -59,7 +64,7 @@ func (b *pgBell) ring() {
 }
 
 // toll tells the others, one notification after the other: the first at once,
-// and what is rung while it is on its way as one more. It ends with close.
+// and what is rung meanwhile as one more. It ends with close.
 func (b *pgBell) toll(ctx context.Context) {
 	defer close(b.ended)
 	var conn *pgx.Conn
@@ -71,13 +76,13 @@ func (b *pgBell) toll(ctx context.Context) {
 			return
 		}
 		var err error
-		if conn, err = b.notify(ctx, conn); err == nil {
-			continue
+		gap := bellGap
+		if conn, err = b.notify(ctx, conn); err != nil {
+			hangUp(conn)
+			conn, gap = nil, bellTime
 		}
-		hangUp(conn)
-		conn = nil
 		select {
-		case <-time.After(bellTime):
+		case <-time.After(gap):
 		case <-ctx.Done():
 			return
 		}

@@ -57,7 +57,11 @@ func (db *DB) Enqueue(ctx context.Context, list []task.Lone) ([]task.Enqueued, e
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("enqueue %d tasks: %w", len(list), err)
 	}
-	if db.door.queue(k) {
+	switch {
+	case len(k.rows) >= flightRows:
+		db.door.idle.Add(1)
+		go db.alone(k)
+	case db.door.queue(k):
 		go db.fly()
 	}
 	select {
