@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 
@@ -65,10 +64,12 @@ func (p *program) serve(ctx context.Context, dir string) error {
 
 // openTypes lets anybody insert tasks of the types that madeira.yaml opens.
 func (r *process) openTypes(ctx context.Context) error {
-	known := r.registry.Names()
 	for _, name := range r.config.openTypes {
-		if !slices.Contains(known, name) {
-			return usage("config.value: open_types: there is no step type %q; there are %s", name, strings.Join(known, ", "))
+		switch t, ok := r.registry.Lookup(name); {
+		case !ok:
+			return usage("config.value: open_types: there is no step type %q; there are %s", name, strings.Join(r.registry.Names(), ", "))
+		case t.RunsCode:
+			return usage("config.value: open_types: the step type %q runs what it is given and cannot be opened", name)
 		}
 	}
 	return r.db.SetOpenTypes(ctx, r.config.openTypes)
