@@ -93,9 +93,8 @@ WITH held AS MATERIALIZED (
 )
 SELECT h.id, h.fence, l.task_id IS NULL, coalesce(t.stop, '') FROM held h
 LEFT JOIN task_lease l ON l.task_id = h.id AND l.fence = h.fence
-LEFT JOIN mine ON mine.task_id = l.task_id
 LEFT JOIN task_queue t ON t.id = h.id
-WHERE mine.task_id IS NULL OR t.stop IS NOT NULL`
+WHERE h.id NOT IN (SELECT task_id FROM mine) OR t.stop IS NOT NULL`
 
 // pgExpired leaves out tasks whose row somebody holds: one worker that hangs
 // between its guard and its commit must not keep the others from being rescued.
