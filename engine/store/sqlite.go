@@ -23,6 +23,7 @@ type sqlite struct {
 	write *bun.DB
 	clock func() time.Time
 	stmts statements
+	line  line
 }
 
 const (

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
-
-	"github.com/uptrace/bun"
 )
 
 // statements are prepared on first use and stay so.
@@ -72,24 +70,9 @@ type liteTx struct {
 	bound map[string]*sql.Stmt // to the transaction
 }
 
-// writing runs fn in a transaction with the given statements prepared.
-func (s *sqlite) writing(ctx context.Context, fn func(ctx context.Context, tx *liteTx) error, texts ...string) error {
-	if err := s.stmts.ready(ctx, s.write.DB, texts); err != nil {
-		return err
-	}
-	return s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		now, err := s.now(ctx, tx)
-		if err != nil {
-			return err
-		}
-		// The driver starts a goroutine for every statement that can be cancelled.
-		// These take microseconds; that the whole cannot be waited for any more is
-		// seen at the commit.
-		ctx = context.WithoutCancel(ctx)
-		return fn(ctx, &liteTx{txn: txn{Tx: tx, dialect: s, now: now}, stmts: &s.stmts, bound: make(map[string]*sql.Stmt, len(texts))})
-	})
-}
-
+// stmt returns the statement within the transaction. Its context does not end: the
+// driver starts a goroutine for every statement that can be cancelled, and these
+// take microseconds.
 func (tx *liteTx) stmt(ctx context.Context, text string) *sql.Stmt {
 	stmt, ok := tx.bound[text]
 	if !ok {
