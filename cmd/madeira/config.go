@@ -177,10 +177,10 @@ func readEnvironment(root string, environ []string) (variables, error) {
 	}
 	for name := range env {
 		_, limit := limitVariables[name]
-		if !strings.HasPrefix(name, "MADEIRA_") || strings.HasPrefix(name, "MADEIRA_TEST_") || limit || name == "MADEIRA_DATABASE_URL" {
+		if !strings.HasPrefix(name, "MADEIRA_") || strings.HasPrefix(name, "MADEIRA_TEST_") || limit || name == actorVariable || name == "MADEIRA_DATABASE_URL" {
 			continue
 		}
-		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _WORKERS, _LIGHT_WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
+		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _ACTOR, _WORKERS, _LIGHT_WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
 	}
 	return env, nil
 }

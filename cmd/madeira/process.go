@@ -31,6 +31,7 @@ type process struct {
 	pool      *databasePool
 	mask      *telemetry.Mask
 	log       *slog.Logger
+	types     []string // that it works at; nil: all
 }
 
 // openProcess opens the state database and the artifact store that hold for a
@@ -109,9 +110,9 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 	}
 	limits := r.config.limits
 	return engine.New(engine.Config{
-		Queue: r.db, Comparer: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
+		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
-		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID,
+		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID, Types: r.types,
 		Slots: limits.Workers, LightSlots: limits.Light, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
 		Logger: r.log, Observer: observer, Mask: r.mask.Hide,
 	})

@@ -16,6 +16,7 @@ import (
 
 func (p *program) serveCommand() *cobra.Command {
 	var dir string
+	var types []string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Follow the schedules of all jobs and work at what is due",
@@ -24,14 +25,15 @@ it is told to stop (SIGTERM or Ctrl-C); then running steps may finish for a whil
 Any number of these may work on one PostgreSQL.`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.serve(c.Context(), dir)
+			return p.serve(c.Context(), dir, types)
 		},
 	}
 	c.Flags().StringVar(&dir, "jobs", ".", "folder of the job files")
+	c.Flags().StringSliceVar(&types, "types", nil, "work only at tasks of these step types, such as fetch,parse; deliver is what sends messages (default: all)")
 	return c
 }
 
-func (p *program) serve(ctx context.Context, dir string) error {
+func (p *program) serve(ctx context.Context, dir string, types []string) error {
 	cfg, err := loadConfig(ctx, dir, p.database, p.environ)
 	if err != nil {
 		return err
@@ -59,6 +61,12 @@ func (p *program) serve(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range types {
+		if _, known := r.registry.Lookup(name); !known {
+			return errors.Join(usage("--types %s: there is no such step type; known are %s", name, strings.Join(r.registry.Names(), ", ")), r.close())
+		}
+	}
+	r.types = types
 	return errors.Join(p.serveJobs(ctx, r, checked), r.close())
 }
 

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"madeira/engine/store"
+	"madeira/engine/task"
+	"madeira/jobs/step/builtin"
+)
+
+func (p *program) pauseCommand() *cobra.Command {
+	var as, reason string
+	c := &cobra.Command{
+		Use:   "pause type:NAME|job:NAME",
+		Short: "Let no more tasks of a step type or of a job begin",
+		Long: `Lets no more tasks of a step type or of a job begin, in any process on this
+database, until madeira resume. What is at work goes on to its end.`,
+		Args: arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if reason == "" {
+				return usage("say why with --reason; those who wonder why nothing begins will read it")
+			}
+			a := task.Action{Actor: p.actor(as), Action: "pause", Subject: args[0], Reason: reason}
+			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.pause(c.Context(), db, a) })
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; holds and the audit log show it")
+	asFlag(c.Flags(), &as)
+	return c
+}
+
+func (p *program) resumeCommand() *cobra.Command {
+	var as, reason string
+	c := &cobra.Command{
+		Use:   "resume type:NAME|job:NAME",
+		Short: "End a pause",
+		Args:  arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a := task.Action{Actor: p.actor(as), Action: "resume", Subject: args[0], Reason: reason}
+			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.resume(c.Context(), db, a) })
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; the audit log shows it")
+	asFlag(c.Flags(), &as)
+	return c
+}
+
+func (p *program) holdsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "holds",
+		Short: "List what keeps tasks from beginning: pauses, and circuits that are not closed",
+		Args:  arguments(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listHolds(c.Context(), db) })
+		},
+	}
+}
+
+func (p *program) pause(ctx context.Context, db *store.DB, a task.Action) error {
+	if err := pausable(a.Subject); err != nil {
+		return err
+	}
+	if job, ok := strings.CutPrefix(a.Subject, "job:"); ok {
+		runs, err := db.Runs(ctx, store.RunFilter{Job: job, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(runs) == 0 {
+			fmt.Fprintf(p.stderr, "no job %s has run here so far; it is paused all the same\n", job)
+		}
+	}
+	fresh, err := db.Pause(ctx, a)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		return usage("%s is paused already; see madeira holds", a.Subject)
+	}
+	fmt.Fprintf(p.stderr, "%s is paused; madeira resume %s ends it\n", a.Subject, a.Subject)
+	return nil
+}
+
+func (p *program) resume(ctx context.Context, db *store.DB, a task.Action) error {
+	if err := pausable(a.Subject); err != nil {
+		return err
+	}
+	ended, err := db.Resume(ctx, a)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return usage("%s is not paused; see madeira holds", a.Subject)
+	}
+	fmt.Fprintf(p.stderr, "%s goes on\n", a.Subject)
+	return nil
+}
+
+// pausable checks that a subject can be paused. A type that is written wrong must
+// not look as if it were paused.
+func pausable(subject string) error {
+	kind, name, _ := strings.Cut(subject, ":")
+	if kind != "type" && kind != "job" || name == "" {
+		return usage("%q cannot be paused; say type:NAME or job:NAME", subject)
+	}
+	registry, err := builtin.Registry(io.Discard)
+	if err != nil {
+		return err
+	}
+	if names := registry.Names(); kind == "type" && !slices.Contains(names, name) {
+		return usage("there is no step type %q; known are %s", name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+type holdView struct {
+	Gate   string     `json:"gate"`
+	Since  time.Time  `json:"since"`
+	Actor  string     `json:"actor"`
+	Reason string     `json:"reason"`
+	Held   int        `json:"held"`
+	State  string     `json:"state"`
+	Until  *time.Time `json:"until"`
+}
+
+func (p *program) listHolds(ctx context.Context, db *store.DB) error {
+	holds, err := db.Holds(ctx)
+	if err != nil {
+		return err
+	}
+	if p.output == "json" {
+		views := make([]holdView, len(holds))
+		for i, h := range holds {
+			views[i] = holdView{h.Gate, h.Since, h.Actor, h.Reason, h.Held, holdState(h), optional(h.Until)}
+		}
+		return p.json(views)
+	}
+	rows := [][]string{{"GATE", "STATE", "SINCE", "UNTIL", "BY", "HELD", "REASON"}}
+	for _, h := range holds {
+		rows = append(rows, []string{h.Gate, holdState(h), stamp(h.Since), stamp(h.Until), h.Actor, fmt.Sprint(h.Held), h.Reason})
+	}
+	writeTable(p.stdout, rows)
+	return nil
+}
+
+func holdState(h store.Hold) string {
+	if h.State == "" {
+		return "paused"
+	}
+	return string(h.State)
+}
