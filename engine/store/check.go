@@ -31,6 +31,7 @@ const maxBroken = 10_000
 //	I14  no limit has more tasks under it than it allows, and only tasks that may run hold a place
 //	I16  the dead letters are the tasks in error
 //	I18  every task stands in exactly the narrow table that its state asks for, and something wakes what waits
+//	arc  what is in the archive is over, whole, and nowhere else
 //	run  a run's counters, phase, status and version agree with its tasks
 func (db *DB) Check(ctx context.Context) ([]string, error) {
 	tx, err := db.snapshot(ctx)
@@ -39,7 +40,7 @@ func (db *DB) Check(ctx context.Context) ([]string, error) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	c := &checker{tx: tx}
-	for _, look := range []func(context.Context) error{c.checkTasks, c.checkRuns, c.checkStrays, c.checkLimits} {
+	for _, look := range []func(context.Context) error{c.checkTasks, c.checkRuns, c.checkStrays, c.checkLimits, c.checkArchive} {
 		if err := look(ctx); err != nil {
 			return nil, fmt.Errorf("check the database: %w", err)
 		}
@@ -152,7 +153,8 @@ func (c *checker) loadTasks(ctx context.Context, after int64) ([]*taskFacts, err
 		coalesce(t.parent_id, 0) AS parent_id, coalesce(t.reused_of, 0) AS reused_of,
 		coalesce(r.phase = 'main' AND t.phase <> 'main' OR r.phase = 'on_failure' AND t.phase = 'finally', false) AS asleep,
 		EXISTS (SELECT 1 FROM run k WHERE k.parent_task = t.id AND k.finished_at IS NULL) AS child_lives
-		FROM task_queue t LEFT JOIN run r ON r.id = t.run_id WHERE t.id > ? ORDER BY t.id LIMIT ?`, after, checkPage).Scan(ctx, &page)
+		FROM task_queue t LEFT JOIN run r ON r.id = t.run_id
+		WHERE t.id > ? AND NOT EXISTS (SELECT 1 FROM run_archiving g WHERE g.run_id = t.run_id) ORDER BY t.id LIMIT ?`, after, checkPage).Scan(ctx, &page)
 	if err != nil || len(page) == 0 {
 		return nil, err
 	}

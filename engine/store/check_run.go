@@ -90,7 +90,8 @@ func (c *checker) strayRuns(ctx context.Context) error {
 		RunID string
 	}
 	err := c.tx.NewRaw(`SELECT t.id, CAST(t.run_id AS text) AS run_id FROM task_queue t
-		WHERE t.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = t.run_id) LIMIT 1000`).Scan(ctx, &strays)
+		WHERE t.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = t.run_id)
+		AND NOT EXISTS (SELECT 1 FROM run_archiving g WHERE g.run_id = t.run_id) LIMIT 1000`).Scan(ctx, &strays)
 	for _, s := range strays {
 		c.add("run", "task %d belongs to run %s, which is not there", s.ID, s.RunID)
 	}

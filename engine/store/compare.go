@@ -83,13 +83,15 @@ func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (c c
 // lastGood returns the last version of the run's key that ended well, or no run.
 func (tx txn) lastGood(ctx context.Context, run task.Run) (task.Run, error) {
 	var row runRow
-	err := tx.NewSelect().Model(&row).Join("JOIN run_key k ON k.run_id = r.id").
-		Where("k.job = ? AND k.upstream_key = ?", run.Job, run.Key).
-		Where("r.status IN ('success', 'warning')").OrderExpr("k.version DESC").Limit(1).Scan(ctx)
-	if errors.Is(err, sql.ErrNoRows) {
-		return task.Run{}, nil
+	for _, table := range []string{"run", "run_archive"} { // what is archived is older
+		err := tx.NewSelect().Model(&row).ModelTableExpr(table+" AS r").Join("JOIN run_key k ON k.run_id = r.id").
+			Where("k.job = ? AND k.upstream_key = ?", run.Job, run.Key).
+			Where("r.status IN ('success', 'warning')").OrderExpr("k.version DESC").Limit(1).Scan(ctx)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return row.run(), err
+		}
 	}
-	return row.run(), err
+	return task.Run{}, nil
 }
 
 // same reports whether the run would do again what the good one did: the same job
@@ -104,7 +106,8 @@ func (tx txn) same(ctx context.Context, run, good task.Run) (bool, error) {
 		JOIN task_dependency d ON d.needs_id = n.id
 		JOIN task_queue c ON c.id = d.task_id AND c.step = ?2
 		LEFT JOIN task_queue g ON g.run_id = ?1 AND g.step = n.step AND g.element = n.element
-		WHERE n.run_id = ?0 AND (n.digest IS NULL OR g.digest IS NULL OR n.digest <> g.digest)`,
+		LEFT JOIN task_archive o ON o.run_id = ?1 AND o.step = n.step AND o.element = n.element
+		WHERE n.run_id = ?0 AND (n.digest IS NULL OR coalesce(g.digest, o.digest) IS NULL OR n.digest <> coalesce(g.digest, o.digest))`,
 		run.ID, good.ID, task.TypeCompare).Scan(ctx, &changed)
 	return changed == 0, err
 }

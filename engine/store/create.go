@@ -136,9 +136,10 @@ func (tx txn) settleVersion(ctx context.Context, n task.NewRun) (int, error) {
 	if n.Run.Key == "" {
 		return 1, tx.exec(ctx, "UPDATE run SET version = 1 WHERE id = ?", n.Run.ID)
 	}
-	const ended = `AND NOT EXISTS (SELECT 1 FROM run_key l JOIN run r ON r.id = l.run_id
-		WHERE l.job = ?0 AND l.upstream_key = ?1 AND r.status IN ('success', 'warning')
-		AND l.version = (SELECT max(version) FROM run_key WHERE job = ?0 AND upstream_key = ?1))`
+	const ended = `AND NOT EXISTS (SELECT 1 FROM run_key l WHERE l.job = ?0 AND l.upstream_key = ?1
+		AND l.version = (SELECT max(version) FROM run_key WHERE job = ?0 AND upstream_key = ?1)
+		AND (EXISTS (SELECT 1 FROM run r WHERE r.id = l.run_id AND r.status IN ('success', 'warning'))
+			OR EXISTS (SELECT 1 FROM run_archive r WHERE r.id = l.run_id AND r.status IN ('success', 'warning'))))`
 	condition := ended
 	if n.Again {
 		condition = ""

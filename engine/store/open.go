@@ -53,6 +53,7 @@ type DB struct {
 
 	mu     sync.Mutex
 	orphan []orphan // claims whose commit was not acknowledged
+	swept  int64    // the last task that the look for finished lone ones passed over
 }
 
 // A hotPath is the part that each database has written for itself. Every method

@@ -27,6 +27,11 @@ type deadFacts struct {
 // redrivable returns the tasks that are in error and can go on, and why the others
 // cannot. It is asked with all of them locked.
 func (tx txn) redrivable(ctx context.Context, ids []int64) (roots []int64, refused []task.Refusal, err error) {
+	// With its run locked no task goes to the archive.
+	err = tx.exec(ctx, "SELECT id FROM run WHERE id IN (SELECT run_id FROM task_queue WHERE id IN (?)) ORDER BY id"+tx.dialect.forUpdate(), bun.List(ids))
+	if err != nil {
+		return nil, nil, err
+	}
 	var rows []deadFacts
 	err = tx.NewRaw(`WITH letters AS (SELECT * FROM task_queue WHERE id IN (?) AND state = 'error')
 		SELECT t.id, coalesce(CAST(t.run_id AS text), '') AS run_id, t.step IS NOT NULL AS step, t.phase, coalesce(r.phase, '') AS run_phase,
@@ -70,10 +75,10 @@ func firstPhases(rows []deadFacts) map[string]task.Phase {
 // task enqueued alone always can.
 func (r deadFacts) obstacle(first task.Phase) string {
 	switch {
+	case r.RunID != "" && r.Status == "":
+		return "its run is archived: run the job again"
 	case !r.Step:
 		return ""
-	case r.Status == "":
-		return "its run is archived: run the job again"
 	case r.Stopped != "":
 		return "its run was stopped (" + r.Stopped + "): rerun it instead"
 	case r.Status.Live() && r.Phase != r.RunPhase:

@@ -65,12 +65,18 @@ func steps(ctx context.Context, db bun.IDB, run string, names []string) (map[str
 		return found, nil
 	}
 	var rows []resultRow
-	err := db.NewRaw(`SELECT t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.outputs, t.failure, t.continue_on_error,
-		t.for_each IS NOT NULL AS listed, coalesce(t.reused_of, t.id) AS kept
-		FROM task_queue AS t WHERE t.run_id = ? AND t.step IN (?) AND t.element = ''`, run, bun.List(names)).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("read steps of run %s: %w", run, err)
+	for _, table := range []string{"task_queue", "task_archive"} {
+		err := db.NewRaw(`SELECT t.id AS task_id, t.run_id, t.step, t.state, t.reason, t.warning, t.outputs, t.failure, t.continue_on_error,
+			t.for_each IS NOT NULL AS listed, coalesce(t.reused_of, t.id) AS kept
+			FROM `+table+` AS t WHERE t.run_id = ? AND t.step IN (?) AND t.element = ''`, run, bun.List(names)).Scan(ctx, &rows)
+		if err != nil {
+			return nil, fmt.Errorf("read steps of run %s: %w", run, err)
+		}
+		if len(rows) > 0 {
+			break
+		}
 	}
+	var err error
 	for _, r := range rows {
 		if r.Listed && (r.State == task.Success || r.State == task.Error) {
 			if r.Outputs, err = elementOutputs(ctx, db, r.Kept); err != nil {
@@ -141,20 +147,25 @@ func firstFailure(ctx context.Context, db bun.IDB, run string) (*task.RunFailure
 
 // earlier returns the outputs of the same step in the last version that ended well.
 func (db *DB) earlier(ctx context.Context, run task.Run, t task.Claimed) (map[string]json.RawMessage, error) {
-	var outputs document
-	err := db.read.NewRaw(`SELECT t.outputs FROM run_key k
-		JOIN run r ON r.id = k.run_id AND r.status IN ('success', 'warning')
-		JOIN task_queue t ON t.run_id = k.run_id AND t.step = ? AND t.element = ? AND t.state = 'success'
-		WHERE k.job = ? AND k.upstream_key = ? AND k.run_id <> ? ORDER BY k.version DESC LIMIT 1`,
-		t.Step, t.Element, run.Job, run.Key, run.ID).Scan(ctx, &outputs)
-	if errors.Is(err, sql.ErrNoRows) || (err == nil && outputs == nil) {
+	var found []struct{ Outputs document }
+	for _, tables := range [][2]string{{"run", "task_queue"}, {"run_archive", "task_archive"}} { // what is archived is older
+		err := db.read.NewRaw(`SELECT t.outputs FROM run_key k
+			JOIN `+tables[0]+` r ON r.id = k.run_id AND r.status IN ('success', 'warning')
+			JOIN `+tables[1]+` t ON t.run_id = k.run_id AND t.step = ? AND t.element = ? AND t.state = 'success'
+			WHERE k.job = ? AND k.upstream_key = ? AND k.run_id <> ? ORDER BY k.version DESC LIMIT 1`,
+			t.Step, t.Element, run.Job, run.Key, run.ID).Scan(ctx, &found)
+		if err != nil {
+			return nil, fmt.Errorf("read what step %s left in an earlier version: %w", t.Step, err)
+		}
+		if len(found) > 0 {
+			break
+		}
+	}
+	if len(found) == 0 || found[0].Outputs == nil {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read what step %s left in an earlier version: %w", t.Step, err)
-	}
 	var earlier map[string]json.RawMessage
-	if err := json.Unmarshal(outputs, &earlier); err != nil {
+	if err := json.Unmarshal(found[0].Outputs, &earlier); err != nil {
 		return nil, fmt.Errorf("read what step %s left in an earlier version: %w", t.Step, err)
 	}
 	return earlier, nil

@@ -126,6 +126,11 @@ CREATE TABLE audit_log (
 );
 CREATE INDEX audit_log_of ON audit_log (subject, id);
 
+-- Runs that are in the archive already while their tasks are still on the way there.
+CREATE TABLE run_archiving (
+  run_id uuid PRIMARY KEY
+);
+
 CREATE TABLE run_archive (LIKE run INCLUDING DEFAULTS);
 ALTER TABLE run_archive ADD PRIMARY KEY (id);
 CREATE INDEX run_archive_newest ON run_archive (created_at, id);
@@ -147,7 +152,7 @@ INSERT INTO dead_letter (task_id, type, run_id, class, at)
 SELECT id, type, run_id, failure ->> 'class', coalesce(finished_at, created_at) FROM task_queue WHERE state = 'error';
 
 -- +goose Down
-DROP TABLE task_dependency_archive, task_log_archive, task_archive, run_archive, audit_log, dead_letter, run_undecided,
+DROP TABLE run_archiving, task_dependency_archive, task_log_archive, task_archive, run_archive, audit_log, dead_letter, run_undecided,
   circuit_probe, circuit_count, circuit, rate_bucket, task_slot, hold, task_held;
 CREATE INDEX task_lease_order ON task_lease (lease_until);
 ALTER TABLE task_ready DROP CONSTRAINT task_ready_pkey, ADD PRIMARY KEY (task_id);

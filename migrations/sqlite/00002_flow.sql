@@ -175,6 +175,11 @@ CREATE TABLE audit_log (
 );
 CREATE INDEX audit_log_of ON audit_log (subject, id);
 
+-- Runs that are in the archive already while their tasks are still on the way there.
+CREATE TABLE run_archiving (
+  run_id text PRIMARY KEY
+);
+
 CREATE TABLE run_archive AS SELECT * FROM run WHERE 0;
 CREATE UNIQUE INDEX run_archive_id ON run_archive (id);
 CREATE INDEX run_archive_newest ON run_archive (created_at, id);
@@ -196,6 +201,7 @@ INSERT INTO dead_letter (task_id, type, run_id, class, at)
 SELECT id, type, run_id, json_extract(failure, '$.class'), coalesce(finished_at, created_at) FROM task_queue WHERE state = 'error';
 
 -- +goose Down
+DROP TABLE run_archiving;
 DROP TABLE task_dependency_archive;
 DROP TABLE task_log_archive;
 DROP TABLE task_archive;

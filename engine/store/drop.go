@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Drop removes from the archive what was over that long ago, until limit rows are
+// gone or nothing is left, at most 5,000 rows in a transaction. The artifacts of a
+// run go with it; keys stay.
+func (db *DB) Drop(ctx context.Context, olderThan time.Duration, limit int) (Archived, error) {
+	var sum Archived
+	for sum.Rows < limit {
+		var got Archived
+		err := db.write(ctx, func(ctx context.Context, tx txn) (err error) {
+			got, err = tx.drop5000(ctx, instant{tx.now.Add(-olderThan)})
+			return err
+		})
+		if err != nil {
+			return sum, fmt.Errorf("drop from the archive what was over %s ago: %w", olderThan, err)
+		}
+		if got == (Archived{}) {
+			break
+		}
+		sum.add(got)
+	}
+	return sum, nil
+}
+
+// drop5000 removes what hangs on the oldest runs and lone tasks first, and them last.
+func (tx txn) drop5000(ctx context.Context, before instant) (Archived, error) {
+	var runs []string
+	err := tx.NewRaw(`SELECT CAST(id AS text) FROM run_archive WHERE finished_at < ? AND id NOT IN (SELECT run_id FROM run_archiving)
+		ORDER BY finished_at, id LIMIT ?`, before, archiveRuns).Scan(ctx, &runs)
+	if err != nil {
+		return Archived{}, err
+	}
+	var lone []int64
+	err = tx.NewRaw("SELECT id FROM task_archive WHERE run_id IS NULL AND finished_at < ? ORDER BY finished_at, id LIMIT ?", before, archiveRows/5).Scan(ctx, &lone)
+	if err != nil || len(runs)+len(lone) == 0 {
+		return Archived{}, err
+	}
+	done := Archived{}
+	for _, part := range []struct {
+		table, key, where string
+		args              []any
+		count             *int
+	}{
+		{"task_dependency_archive", "task_id, needs_id", "task_id IN (SELECT id FROM task_archive WHERE run_id IN (?))", []any{bun.List(runs)}, nil},
+		{"task_log_archive", "task_id, seq", "task_id IN (SELECT id FROM task_archive WHERE run_id IN (?) OR id IN (?))", []any{bun.List(runs), bun.List(lone)}, nil},
+		{"artifact", "id", "run_id IN (?)", []any{bun.List(runs)}, nil},
+		{"task_archive", "id", "run_id IN (?)", []any{bun.List(runs)}, nil},
+		{"task_archive", "id", "id IN (?)", []any{bun.List(lone)}, &done.Lone},
+		{"run_archive", "id", "id IN (?)", []any{bun.List(runs)}, &done.Runs},
+	} {
+		where := fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d)", part.key, part.key, part.table, part.where, part.key, archiveRows-done.Rows)
+		res, err := tx.NewRaw("DELETE FROM "+part.table+" WHERE "+where, part.args...).Exec(ctx)
+		if err != nil {
+			return done, fmt.Errorf("delete rows of %s: %w", part.table, err)
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return done, err
+		}
+		if part.count != nil {
+			*part.count = int(n)
+		}
+		if done.Rows += int(n); done.Rows >= archiveRows {
+			return done, nil
+		}
+	}
+	return done, nil
+}
