@@ -52,7 +52,7 @@ type board struct {
 	mu       sync.Mutex
 	slots    ask
 	busy     ask // slots whose Runner has not returned
-	stuck    int // of those, cancelled and given up
+	stuck    ask // of those, cancelled and given up
 	closed   bool
 	attempts map[task.Hold]*attempt
 	done     []task.Outcome
@@ -120,7 +120,7 @@ func (b *board) giveUp(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.stuck = true
-	b.stuck++
+	a.count(&b.stuck, 1)
 }
 
 // free gives the slot of an attempt back that was given up: its Runner has
@@ -129,7 +129,7 @@ func (b *board) free(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.count(&b.busy, -1)
-	b.stuck--
+	a.count(&b.stuck, -1)
 	nudge(b.changed)
 }
 
@@ -155,7 +155,7 @@ func (b *board) written(h task.Hold) *attempt {
 func (b *board) open() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(len(b.attempts), b.busy.total()-b.stuck)
+	return max(len(b.attempts), b.busy.total()-b.stuck.total())
 }
 
 // held returns every hold whose lease has to be renewed.
@@ -206,7 +206,7 @@ func (b *board) close() {
 func (b *board) ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.closed && b.stuck < b.slots.total()
+	return !b.closed && b.stuck.heavy < b.slots.heavy && b.stuck.light < b.slots.light
 }
 
 func (b *board) running() []Running {

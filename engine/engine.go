@@ -46,7 +46,7 @@ func (e *Engine) Wake() {
 }
 
 // Ready reports whether the engine could take a task: it is not shutting down
-// and not every slot is held by a Runner that ignores its cancellation.
+// and of neither kind every slot is held by a Runner that ignores its cancellation.
 func (e *Engine) Ready() bool { return e.board.ready() }
 
 // Running returns what is being worked at, by task.

@@ -76,9 +76,13 @@ func (r *rig) wait(c *child) int {
 	}
 }
 
-// retire ends a child in good order.
+// retire ends a child in good order, once it is at work.
 func (r *rig) retire(c *child) {
 	r.Helper()
+	r.eventually("worker "+c.name, func(ctx context.Context) (bool, error) {
+		n, err := r.number(ctx, "SELECT count(*) FROM worker WHERE id = $1", c.name)
+		return n == 1, err
+	})
 	r.signal(c, syscall.SIGTERM)
 	if code := r.wait(c); code != 0 {
 		r.Errorf("worker %s exits with %d, want 0", c.name, code)
@@ -187,7 +191,7 @@ func (r *rig) wantRecovery(died map[string]time.Time) {
 	}
 }
 
-// TestFault_F02_APointIsReached kills a worker at each point at which that makes a
+// TestFault_F02 kills a worker at each point at which that makes a
 // difference, and lets another finish what it has left.
 func TestFault_F02_AWorkerMayDieAtEveryPoint(t *testing.T) {
 	t.Parallel()
