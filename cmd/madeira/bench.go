@@ -30,6 +30,9 @@ type benchOptions struct {
 	latency   time.Duration
 	rate      int
 	processes int
+	claims    int
+	pending   int
+	finished  int
 }
 
 // benchResult is what bench queue prints; what was not asked for is left out.
@@ -39,6 +42,7 @@ type benchResult struct {
 	Singles  float64       `json:"single_inserts_per_second,omitempty"`
 	Runs     float64       `json:"runs_per_second,omitempty"`
 	Latency  *quantiles    `json:"start_latency_ms,omitempty"`
+	Claim    *quantiles    `json:"claim_ms,omitempty"`
 	DAG      float64       `json:"dag_ms,omitempty"`
 	Settings benchSettings `json:"settings"`
 }
@@ -56,6 +60,9 @@ type benchSettings struct {
 	Rate      int    `json:"latency_tasks_per_second"`
 	Seconds   int    `json:"latency_seconds"`
 	Processes int    `json:"processes"`
+	Claims    int    `json:"claims"`
+	Pending   int    `json:"pending"`
+	Finished  int    `json:"finished"`
 }
 
 // quantiles of times, in milliseconds.
@@ -95,12 +102,15 @@ its log. A size of 0 leaves a part out.`,
 	f.BoolVar(&o.program, "program", false, "let each step start the program true")
 	f.DurationVar(&o.latency, "latency", 10*time.Second, "how long to measure the time from insert to start")
 	f.IntVar(&o.rate, "rate", 50, "tasks a second meanwhile")
+	f.IntVar(&o.claims, "claims", 0, "claims of one task to time")
+	f.IntVar(&o.pending, "pending", 1000, "tasks that are pending when --claims begins")
+	f.IntVar(&o.finished, "finished", 0, "tasks that are finished when --claims begins")
 	f.IntVar(&o.processes, "processes", 1, "1: insert and work in one process; 2: in two")
 	return c
 }
 
 func (o benchOptions) check() error {
-	for _, n := range []int{o.tasks, o.workers, o.singles, o.runs, int(o.latency)} {
+	for _, n := range []int{o.tasks, o.workers, o.singles, o.runs, int(o.latency), o.claims, o.pending, o.finished} {
 		if n < 0 {
 			return usage("a size of bench queue is negative")
 		}
@@ -149,6 +159,7 @@ func (p *program) benchQueue(ctx context.Context, o benchOptions) error {
 	result.Settings = benchSettings{
 		Database: shown, Version: buildVersion(), CPUs: runtime.NumCPU(), Tasks: o.tasks, Workers: cfg.limits.Light,
 		Clients: o.clients, Runs: o.runs, DAG: o.dag, Program: o.program, Rate: o.rate, Seconds: int(o.latency.Seconds()), Processes: o.processes,
+		Claims: o.claims, Pending: o.pending, Finished: o.finished,
 	}
 	return p.printBench(result)
 }
@@ -169,6 +180,7 @@ func (p *program) benchIn(ctx context.Context, place *benchPlace, o benchOptions
 		{o.runs > 0, b.queuedRuns},
 		{o.dag != "", b.graph},
 		{o.latency > 0, b.starts},
+		{o.claims > 0, b.claims}, // the last: it leaves its rows
 	}
 	for _, part := range parts {
 		if !part.wanted {
@@ -217,6 +229,9 @@ func (p *program) printBench(r benchResult) error {
 	say(r.DAG > 0, "a run %-10s %.2f ms", s.DAG, r.DAG)
 	if r.Latency != nil {
 		say(true, "insert to start: p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; processes: %d", r.Latency.P50, r.Latency.P95, r.Latency.P99, s.Processes)
+	}
+	if r.Claim != nil {
+		say(true, "claim of one: p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; pending: %d, finished: %d", r.Claim.P50, r.Claim.P95, r.Claim.P99, s.Pending, s.Finished)
 	}
 	_, err := fmt.Fprintln(p.stdout, strings.Join(lines, "\n"))
 	return err

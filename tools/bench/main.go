@@ -54,7 +54,7 @@ func main() {
 	flag.StringVar(&o.limitDSN, "limit-dsn", "", "connection string for pglimit, whose tables are there already; empty: that of river")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
 	flag.IntVar(&o.tasks, "tasks", 50000, "tasks and jobs to work at on PostgreSQL; two fifths of them on SQLite")
-	flag.StringVar(&o.only, "rows", "", "rows of the table to measure, such as 1,3,9; empty: all")
+	flag.StringVar(&o.only, "rows", "", "rows of the table to measure, such as 1,3,9; empty: all but 14, which fills gigabytes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -93,6 +93,9 @@ func run(ctx context.Context, o options) error {
 
 // possible reports whether a row was asked for and its programs are there.
 func (o options) possible(c comparison, calls map[string]call) bool {
+	if o.only == "" && c.number == large {
+		return false
+	}
 	if o.only != "" && !slices.Contains(strings.Split(o.only, ","), strings.TrimRight(c.number, "ab")) {
 		return false
 	}

@@ -63,9 +63,15 @@ func (o options) calls() map[string]call {
 		"spawn":                    {o.spawn, nil},
 		"madeira, programs":        postgres("--tasks", "0", "--latency", "0", "--dag", "chain:40", "--program"),
 		"madeira, runs":            postgres("--tasks", "0", "--latency", "0", "--runs", "1000"),
+		"madeira, claims of few":   postgres("--tasks", "0", "--latency", "0", "--claims", "900", "--pending", "1000"),
+		"madeira, claims of many":  postgres("--tasks", "0", "--latency", "0", "--claims", "900", "--pending", "1000000", "--finished", "5000000"),
 		"limit, fused":             limit("-mode", "fused", "-batch", "1000", "-n", tasks, "-runs", "1"),
 	}
 }
+
+// large is the row that takes many minutes and gigabytes a round: it is measured
+// only when it is asked for.
+const large = "14"
 
 // table is the table of figures, with what is asked of them.
 func (o options) table() []comparison {
@@ -86,6 +92,7 @@ func (o options) table() []comparison {
 		{number: "11", what: "40 steps that run true, ms", ours: figure{call: "madeira, programs", read: field("dag_ms")}, beside: figure{call: "limit, chain", read: ms, plus: spawned}, must: 2.5, aim: 1.5, less: true},
 		{number: "12", what: "runs of one step/s", ours: figure{call: "madeira, runs", read: field("runs_per_second")}, must: 2500, aim: 8000},
 		{number: "13", what: "worked/s beside bare batches", ours: figure{call: "madeira, 2000 workers", read: field("worked_per_second")}, beside: figure{call: "limit, fused", read: ms}, must: 0.55, aim: 0.8},
+		{number: large, what: "claim, 1 M pending and 5 M finished beside 1 k and none, p99 ms", ours: figure{call: "madeira, claims of many", read: field("claim_ms", "p99")}, beside: figure{call: "madeira, claims of few", read: field("claim_ms", "p99")}, must: 2, aim: 1.2, less: true},
 	}
 }
 
