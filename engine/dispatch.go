@@ -31,7 +31,7 @@ type dispatcher struct {
 	answers  chan answer
 	flying   int              // calls without an answer yet
 	asked    ask              // slots that those calls want to fill
-	claims   int              // slots filled since the last turn of the oldest
+	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
 	failures int              // calls that failed in a row
 	offered  ask              // free slots that a call found nothing for; -1 where there may be something
 	resume   <-chan time.Time // after a failure: when to call again; nil: at once
@@ -101,7 +101,8 @@ func (d *dispatcher) want(free ask) task.Want {
 	}
 	w.N = min(max(free.light-d.asked.light, 0), most)
 	w.Heavy = max(free.heavy-d.asked.heavy, 0)
-	w.Oldest = (d.claims%oldestTurn + w.N) / oldestTurn
+	w.Oldest = (d.claims.light%oldestTurn + w.N) / oldestTurn
+	w.HeavyOldest = (d.claims.heavy%oldestTurn + w.Heavy) / oldestTurn
 	return w
 }
 
@@ -153,7 +154,6 @@ func (d *dispatcher) take(a answer) {
 	for _, c := range a.got.Claimed {
 		d.start(c, a.asked)
 	}
-	d.claims += len(a.got.Claimed)
 	d.pass(a)
 }
 
@@ -210,6 +210,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	left := trusted(asked, lease).Sub(now)
 	ctx, cancel := context.WithCancelCause(d.attempts)
 	a := &attempt{Claimed: c, began: now, cancel: cancel, heavy: slices.Contains(d.heavy, c.Type)}
+	a.count(&d.claims, 1)
 	a.deadline = time.AfterFunc(left, func() { cancel(errUnrenewed) })
 	d.board.add(a)
 	d.cfg.Observer.Started(c)

@@ -154,9 +154,10 @@ type Want struct {
 	RunID  string   // only tasks of this run and its deliveries; "" for any
 	Oldest int      // how many of N go to the tasks that wait longest, whatever their priority
 
-	Heavy      int      // free slots for tasks of HeavyTypes, beside N
-	HeavyTypes []string // step types it knows that take a processor or much memory
-	Lease      time.Duration
+	Heavy       int      // free slots for tasks of HeavyTypes, beside N
+	HeavyTypes  []string // step types it knows that take a processor or much memory
+	HeavyOldest int      // how many of Heavy go to the tasks that wait longest
+	Lease       time.Duration
 }
 
 // Parts returns the claims that make up a Want: one for each kind of slot that is
@@ -167,7 +168,7 @@ func (w Want) Parts() []Want {
 		parts = append(parts, Want{N: w.N, Types: w.Types, RunID: w.RunID, Lease: w.Lease, Oldest: w.Oldest})
 	}
 	if w.Heavy > 0 && len(w.HeavyTypes) > 0 {
-		parts = append(parts, Want{N: w.Heavy, Types: w.HeavyTypes, RunID: w.RunID, Lease: w.Lease})
+		parts = append(parts, Want{N: w.Heavy, Types: w.HeavyTypes, RunID: w.RunID, Lease: w.Lease, Oldest: w.HeavyOldest})
 	}
 	return parts
 }
