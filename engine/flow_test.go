@@ -19,11 +19,6 @@ import (
 	"madeira/jobs/step"
 )
 
-// flow is the flow of a world in which no run is out of time.
-type flow struct{ *store.DB }
-
-func (flow) Expire(context.Context, int) (int, error) { return 0, nil }
-
 // echo leaves its settings as outputs, and fails where they say so.
 func echo(_ context.Context, in step.Input) (step.Output, error) {
 	var settings map[string]any
@@ -308,7 +303,7 @@ func TestRun_LosesNoElementWhateverCallIsLost(t *testing.T) {
 				last := echoes("last", `{}`)
 				last.Phase = task.PhaseFinally
 				run := w.create("k", load, echoes("after", `{}`, "load"), last)
-				faulty := &faultyFlow{Flow: flow{w.db}, left: n, after: after}
+				faulty := &faultyFlow{Flow: w.db, left: n, after: after}
 				cfg := w.config("one")
 				cfg.Flow, cfg.RunID = faulty, run.ID
 				if got, err := w.engine(cfg).RunUntilOver(t.Context(), w.db); got != task.RunSuccess || err != nil {

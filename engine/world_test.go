@@ -22,6 +22,7 @@ import (
 var (
 	_ engine.Queue     = (*store.DB)(nil)
 	_ engine.Comparer  = (*store.DB)(nil)
+	_ engine.Flow      = (*store.DB)(nil)
 	_ engine.Watcher   = (*store.DB)(nil)
 	_ engine.Artifacts = (*artifact.Folder)(nil)
 )
@@ -80,7 +81,7 @@ func (w *world) config(worker string) engine.Config {
 		w.Fatal(err)
 	}
 	return engine.Config{
-		Queue: w.db, Comparer: w.db, Flow: flow{w.db}, Registry: registry, Artifacts: w.files, Connections: outside{},
+		Queue: w.db, Comparer: w.db, Flow: w.db, Registry: registry, Artifacts: w.files, Connections: outside{},
 		Clock: time.Now, Worker: worker, Scratch: w.files.Scratch(), Slots: 4, Lease: 15 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(&w.logs, nil)),
 	}

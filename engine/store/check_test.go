@@ -12,7 +12,7 @@ import (
 // TestCheck_SeesPlantedViolations shows that a green checker means something.
 func TestCheck_SeesPlantedViolations(t *testing.T) {
 	t.Parallel()
-	plants := []struct{ want, plant string }{
+	plants := []plant{
 		{"I05", "UPDATE task_log SET from_state = 'blocked' WHERE seq = 2"},
 		{"I05", "UPDATE task_log SET to_state = 'blocked' WHERE seq = 1"},
 		{"I06", "UPDATE task_log SET seq = 7 WHERE seq = 2"},
@@ -39,23 +39,72 @@ func TestCheck_SeesPlantedViolations(t *testing.T) {
 		b := exchange(t, db, 1, ok(claim(t, db, 1)[0])).Claimed[0]
 		exchange(t, db, 0, ok(b))
 		sound(t, db)
-		for _, table := range []string{"task_log", "task_queue", "task_ready", "run"} {
-			write(t, db, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
+		planted(t, db, plants)
+	})
+}
+
+// A plant is a violation, and what the checker has to call it.
+type plant struct{ want, plant string }
+
+// planted shows that the checker sees each of the violations and none without them.
+func planted(t *testing.T, db *store.DB, plants []plant) {
+	t.Helper()
+	tables := []string{"task_log", "task_queue", "task_ready", "task_held", "task_later", "task_undecided", "dead_letter", "run", "run_undecided"}
+	for _, table := range tables {
+		write(t, db, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
+	}
+	for _, p := range plants {
+		write(t, db, p.plant)
+		broken, err := storetest.Check(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, p := range plants {
-			write(t, db, p.plant)
-			broken, err := storetest.Check(t.Context(), db)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+p.want+" ") {
-				t.Errorf("%s\nis not seen as %s; violations: %v", p.plant, p.want, broken)
-			}
-			for _, table := range []string{"task_log", "task_queue", "task_ready", "run"} {
-				write(t, db, "DELETE FROM "+table)
-				write(t, db, "INSERT INTO "+table+" SELECT * FROM kept_"+table)
+		if !strings.Contains("\n"+strings.Join(broken, "\n"), "\n"+p.want+" ") {
+			t.Errorf("%s\nis not seen as %s; violations: %v", p.plant, p.want, broken)
+		}
+		for _, table := range tables {
+			write(t, db, "DELETE FROM "+table)
+			write(t, db, "INSERT INTO "+table+" SELECT * FROM kept_"+table)
+		}
+	}
+	sound(t, db)
+}
+
+// TestCheck_SeesPlantedViolationsOfTheFlow plants into phases, elements, limits,
+// waits and dead letters.
+func TestCheck_SeesPlantedViolationsOfTheFlow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		limited := noop("limited")
+		limited.Limits = []task.Limit{{Key: "ledger", Slots: 1}}
+		create(t, db, newRun("k", steps(each(noop("fan")), noop("call"), noop("bad"), limited, in("finally", noop("z")))))
+		create(t, db, newRun("over", steps(noop("last"), in("finally", noop("y")))))
+		for _, c := range claim(t, db, 4) {
+			switch c.Step {
+			case "fan":
+				expand(t, db, c, numbered(2))
+			case "call":
+				spawn(t, db, c, child("", noop("inner")))
+			case "bad":
+				exchange(t, db, 0, fail(c))
+			case "last":
+				exchange(t, db, 0, ok(c))
 			}
 		}
 		sound(t, db)
+		planted(t, db, []plant{
+			{"I12", "UPDATE task_queue SET unmet = 1 WHERE step = 'fan' AND element = ''"},
+			{"I18", "UPDATE task_queue SET unmet = 0 WHERE step = 'fan' AND element = ''"},
+			{"I18", "UPDATE run SET finished_at = created_at, status = 'success', open_steps = 0 WHERE job = 'detail'"},
+			{"I18", "DELETE FROM task_held"},
+			{"I18", "INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM task_queue WHERE step = 'limited'"},
+			{"I18", "INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE step = 'z'"},
+			{"I18", "UPDATE run SET phase = 'finally' WHERE upstream_key = 'k'"},
+			{"I16", "DELETE FROM dead_letter"},
+			{"I16", "INSERT INTO dead_letter (task_id, type) SELECT id, type FROM task_queue WHERE step = 'limited'"},
+			{"run", "UPDATE run SET later_steps = 0 WHERE upstream_key = 'k'"},
+			{"run", "DELETE FROM run_undecided"},
+			{"run", "UPDATE run SET stopped = 'cancelled', status = 'success' WHERE upstream_key = 'over'"},
+		})
 	})
 }

@@ -27,6 +27,7 @@ func TestLay_PutsTheComparisonBehindTheLeadingSources(t *testing.T) {
 		{"a source behind another step", []task.NewTask{src("a"), other("b", "a"), src("late", "b")}, "a; b<a,compare; late<b; compare<a"},
 		{"a root that is no source", []task.NewTask{src("a"), other("b"), other("c", "a", "b")}, "a; b<compare; c<a,b; compare<a"},
 		{"no source", []task.NewTask{other("a"), other("b", "a")}, "a<compare; b<a; compare"},
+		{"later phases stay out of it", []task.NewTask{src("a"), other("b", "a"), in("finally", src("z")), in("finally", other("y", "z"))}, "a; b<a,compare; z; y<z; compare<a"},
 		{"declared out of order", []task.NewTask{other("c", "b", "b"), src("b", "a"), src("a")}, "c<b,compare; b<a; a; compare<b,a"},
 	} {
 		nodes, err := task.Lay(c.steps, true)
@@ -41,6 +42,11 @@ func TestLay_PutsTheComparisonBehindTheLeadingSources(t *testing.T) {
 			t.Errorf("%s: the last node is %+v, want the comparison", c.name, last)
 		}
 	}
+}
+
+func in(p task.Phase, s task.NewTask) task.NewTask {
+	s.Phase = p
+	return s
 }
 
 func spell(nodes []task.Node) string {
@@ -63,11 +69,14 @@ func TestLay_RefusesWhatIsNoGraph(t *testing.T) {
 	t.Parallel()
 	n := func(name string, needs ...string) task.NewTask { return task.NewTask{Step: name, Needs: needs} }
 	for want, steps := range map[string][]task.NewTask{
-		`"a" waits for itself`:        {n("a", "a")},
-		`"b" waits for itself`:        {n("a"), n("b", "c"), n("c", "b")},
-		`needs "x", which is not`:     {n("a", "x")},
-		`"a" is there twice`:          {n("a"), n("a")},
-		`"compare" is there twice, r`: {n("compare")},
+		`"a" waits for itself`:         {n("a", "a")},
+		`"b" waits for itself`:         {n("a"), n("b", "c"), n("c", "b")},
+		`needs "x", which is not`:      {n("a", "x")},
+		`"a" is there twice`:           {n("a"), n("a")},
+		`"compare" is there twice, r`:  {n("compare")},
+		`of finally needs "a" of main`: {n("a"), in("finally", n("z", "a"))},
+		`of main needs "z" of finally`: {n("a", "z"), in("finally", n("z"))},
+		`at least one step outside`:    {in("finally", n("z"))},
 	} {
 		if _, err := task.Lay(steps, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Lay(%v) = %v, want %q", steps, err, want)
