@@ -29,6 +29,7 @@ type dispatcher struct {
 	way      wayOut
 	unsent   []task.Outcome // ended, in no call, and not known to be written
 	answers  chan answer
+	workers  executors
 	flying   int              // calls without an answer yet
 	asked    ask              // slots that those calls want to fill
 	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
@@ -55,9 +56,10 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	defer release(errShutdown)
 	d := &dispatcher{
 		Engine: e, calls: calls, attempts: attempts, way: wayOut{release: release, abandon: abandon},
-		answers: make(chan answer, lanes), offered: ask{light: -1, heavy: -1},
+		answers: make(chan answer, lanes), workers: newExecutors(e), offered: ask{light: -1, heavy: -1},
 	}
 	defer d.way.stop()
+	defer d.workers.stop()
 	for {
 		if ctx.Err() != nil {
 			d.leave(context.Cause(ctx))
@@ -220,7 +222,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 		d.conclude(ctx, a, ending{Err: errUnrenewed, Cause: errUnrenewed})
 		return
 	}
-	go d.run(ctx, a)
+	d.workers.run(ctx, a)
 }
 
 // listen waits for a reason to speak.

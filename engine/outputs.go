@@ -22,6 +22,9 @@ const (
 // outputsOf returns the outputs of a step as one JSON object with sorted names.
 // When they are too large the error says so and only the report is returned.
 func outputsOf(out step.Output, mask func(string) string) (json.RawMessage, error) {
+	if len(out.Values) == 0 && out.Report == "" {
+		return json.RawMessage("{}"), nil
+	}
 	values, err := marshalValues(out.Values)
 	if err != nil {
 		values = map[string]json.RawMessage{}
