@@ -25,6 +25,12 @@ type Config struct {
 	Artifacts   Artifacts
 	Connections Connections
 
+	// Archiver moves away what has been over for ArchiveAfter, and drops it for good
+	// after ArchiveKeep; 0: never. nil: other workers do.
+	Archiver     Archiver
+	ArchiveAfter time.Duration
+	ArchiveKeep  time.Duration
+
 	// Clock reads the monotonic clock of this machine, normally time.Now. Only
 	// differences are used: instants are the database's.
 	Clock func() time.Time

@@ -71,6 +71,13 @@ func (e *Engine) Run(ctx context.Context) error {
 		services.Go(func() { e.serve(ctx, service{name: "gates", once: e.gate, nudge: e.gates.nudge}) })
 	}
 
+	if e.cfg.Flow != nil {
+		services.Go(func() { e.serve(ctx, service{name: "expire", once: e.expire}) })
+	}
+	if e.cfg.Archiver != nil {
+		services.Go(func() { e.serve(ctx, service{name: "archive", once: e.archive}) })
+	}
+
 	err := e.dispatch(ctx)
 
 	stop()

@@ -8,10 +8,14 @@ import (
 	"madeira/engine/task"
 )
 
+// cancelWithin is the longest time between heartbeats: they tell running attempts
+// that their run was stopped, which has to reach them within five seconds.
+const cancelWithin = 3 * time.Second
+
 // heartbeat renews the leases of everything this process holds in one call, and
 // cancels what is no longer its own.
 func (e *Engine) heartbeat(ctx context.Context) (time.Duration, error) {
-	every := e.cfg.Lease / 3
+	every := min(e.cfg.Lease/3, cancelWithin)
 	sent := e.cfg.Clock()
 	held := e.board.held()
 	call, cancel := context.WithTimeout(ctx, every)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
 )
 
 const (
@@ -23,22 +25,15 @@ const (
 	archiveWindow = 20_000
 )
 
-// Archived says what went to the archive, or out of it.
-type Archived struct {
-	Runs int // of which everything is there, or gone
-	Lone int // tasks enqueued alone
-	Rows int
-}
-
 // Archive moves runs and lone tasks that were over that long ago to the archive,
 // with their logs and dependencies, until limit rows are moved or nothing is left.
 // Each transaction moves at most 5,000 rows. A run goes first and its tasks follow:
 // from then on nobody takes it up again. Its keys stay, and so do its artifacts.
-func (db *DB) Archive(ctx context.Context, olderThan time.Duration, limit int) (Archived, error) {
-	var sum Archived
-	for _, step := range []func(context.Context, txn, time.Duration) (Archived, error){archiveStep, db.archiveLone} {
+func (db *DB) Archive(ctx context.Context, olderThan time.Duration, limit int) (task.Archived, error) {
+	var sum task.Archived
+	for _, step := range []func(context.Context, txn, time.Duration) (task.Archived, error){archiveStep, db.archiveLone} {
 		for sum.Rows < limit {
-			var got Archived
+			var got task.Archived
 			err := db.write(ctx, func(ctx context.Context, tx txn) (err error) {
 				got, err = step(ctx, tx, olderThan)
 				return err
@@ -46,8 +41,8 @@ func (db *DB) Archive(ctx context.Context, olderThan time.Duration, limit int) (
 			if err != nil {
 				return sum, fmt.Errorf("archive what was over %s ago: %w", olderThan, err)
 			}
-			sum.add(got)
-			if got == (Archived{}) {
+			sum.Add(got)
+			if got == (task.Archived{}) {
 				break
 			}
 		}
@@ -55,17 +50,11 @@ func (db *DB) Archive(ctx context.Context, olderThan time.Duration, limit int) (
 	return sum, nil
 }
 
-func (a *Archived) add(b Archived) {
-	a.Runs += b.Runs
-	a.Lone += b.Lone
-	a.Rows += b.Rows
-}
-
 // archiveStep moves rows of runs that are on their way, or begins with more runs
 // when none are.
-func archiveStep(ctx context.Context, tx txn, olderThan time.Duration) (Archived, error) {
+func archiveStep(ctx context.Context, tx txn, olderThan time.Duration) (task.Archived, error) {
 	done, err := tx.moveOn(ctx)
-	if err != nil || done != (Archived{}) {
+	if err != nil || done != (task.Archived{}) {
 		return done, err
 	}
 	return tx.beginArchiving(ctx, instant{tx.now.Add(-olderThan)})
@@ -73,23 +62,23 @@ func archiveStep(ctx context.Context, tx txn, olderThan time.Duration) (Archived
 
 // beginArchiving moves the rows of runs that have been over since before the
 // instant, unless something of them still goes on, such as a delivery.
-func (tx txn) beginArchiving(ctx context.Context, before instant) (Archived, error) {
+func (tx txn) beginArchiving(ctx context.Context, before instant) (task.Archived, error) {
 	const over = `finished_at < ? AND NOT EXISTS (SELECT 1 FROM task_queue t
 		WHERE t.run_id = run.id AND t.state NOT IN ('success', 'error', 'skipped', 'cancelled'))`
 	var runs []string
 	err := tx.NewRaw("SELECT CAST(id AS text) FROM run WHERE "+over+" ORDER BY finished_at, id LIMIT ?", before, archiveRuns).Scan(ctx, &runs)
 	if err != nil || len(runs) == 0 {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
 	slices.Sort(runs)
 	if _, err = tx.lock(ctx, "SELECT id FROM run WHERE id IN (?) ORDER BY id", bun.List(runs)); err != nil {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
 	n, err := tx.shift(ctx, "run", "run_archive", "id IN (?) AND "+over, bun.List(runs), before)
 	if err != nil {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
-	return Archived{Rows: n}, tx.exec(ctx, "INSERT INTO run_archiving (run_id) SELECT id FROM run_archive WHERE id IN (?) ON CONFLICT DO NOTHING", bun.List(runs))
+	return task.Archived{Rows: n}, tx.exec(ctx, "INSERT INTO run_archiving (run_id) SELECT id FROM run_archive WHERE id IN (?) ON CONFLICT DO NOTHING", bun.List(runs))
 }
 
 // ofArchiving are the tasks of runs that are on their way.
@@ -97,8 +86,8 @@ const ofArchiving = "SELECT t.id FROM task_queue t JOIN run_archiving a ON a.run
 
 // moveOn moves dependencies, then logs, then tasks: as long as the tasks are there
 // it is known what else is.
-func (tx txn) moveOn(ctx context.Context) (Archived, error) {
-	done := Archived{}
+func (tx txn) moveOn(ctx context.Context) (task.Archived, error) {
+	done := task.Archived{}
 	for _, part := range []struct{ table, key string }{
 		{"task_dependency", "task_id, needs_id"}, {"task_log", "task_id, seq"}, {"task_queue", "id"},
 	} {
@@ -171,7 +160,7 @@ func (tx txn) columns(ctx context.Context, table string) ([]string, error) {
 // archiveLone moves finished tasks that were enqueued alone. They have no index:
 // each look passes over a window of ids and the next goes on where it ended; from
 // the last window the next look begins again, and this one finds nothing.
-func (db *DB) archiveLone(ctx context.Context, tx txn, olderThan time.Duration) (Archived, error) {
+func (db *DB) archiveLone(ctx context.Context, tx txn, olderThan time.Duration) (task.Archived, error) {
 	db.mu.Lock()
 	at := db.swept
 	db.mu.Unlock()
@@ -182,7 +171,7 @@ func (db *DB) archiveLone(ctx context.Context, tx txn, olderThan time.Duration) 
 		}
 		err := tx.NewRaw("SELECT coalesce(max(id), 0) AS last, count(*) AS tasks FROM (SELECT id FROM task_queue WHERE id > ? ORDER BY id LIMIT ?) AS w", at, archiveWindow).Scan(ctx, &window)
 		if err != nil {
-			return Archived{}, err
+			return task.Archived{}, err
 		}
 		done, err := tx.shiftLone(ctx, at, window.Last, instant{tx.now.Add(-olderThan)})
 		if err != nil || done.Rows > 0 {
@@ -196,13 +185,13 @@ func (db *DB) archiveLone(ctx context.Context, tx txn, olderThan time.Duration) 
 		db.swept = at
 		db.mu.Unlock()
 		if at == 0 {
-			return Archived{}, nil
+			return task.Archived{}, nil
 		}
 	}
 }
 
 // shiftLone moves some of the finished lone tasks between two ids.
-func (tx txn) shiftLone(ctx context.Context, after, last int64, before instant) (Archived, error) {
+func (tx txn) shiftLone(ctx context.Context, after, last int64, before instant) (task.Archived, error) {
 	var rows []struct {
 		ID    int64
 		Moves int
@@ -211,7 +200,7 @@ func (tx txn) shiftLone(ctx context.Context, after, last int64, before instant) 
 		AND state IN ('success', 'error', 'skipped', 'cancelled') AND finished_at < ? ORDER BY id LIMIT ?`+tx.dialect.forUpdate(),
 		after, last, before, archiveRows/2).Scan(ctx, &rows)
 	if err != nil || len(rows) == 0 {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
 	var ids []int64
 	for sum := 0; len(rows) > 0 && (len(ids) == 0 || sum+1+rows[0].Moves <= archiveRows); rows = rows[1:] {
@@ -220,8 +209,8 @@ func (tx txn) shiftLone(ctx context.Context, after, last int64, before instant) 
 	}
 	logs, err := tx.shift(ctx, "task_log", "task_log_archive", "task_id IN (?)", bun.List(ids))
 	if err != nil {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
 	tasks, err := tx.shift(ctx, "task_queue", "task_archive", "id IN (?)", bun.List(ids))
-	return Archived{Lone: tasks, Rows: logs + tasks}, err
+	return task.Archived{Lone: tasks, Rows: logs + tasks}, err
 }

@@ -11,7 +11,7 @@ import (
 	"madeira/engine/task"
 )
 
-func archive(t *testing.T, db *store.DB) store.Archived {
+func archive(t *testing.T, db *store.DB) task.Archived {
 	t.Helper()
 	got, err := db.Archive(t.Context(), time.Hour, 1_000_000)
 	if err != nil {

@@ -20,7 +20,7 @@ var archiveRules = []struct{ query, text string }{
 func (c *checker) checkArchive(ctx context.Context) error {
 	for _, rule := range archiveRules {
 		var rows []struct{ ID string }
-		if err := c.tx.NewRaw(rule.query + " LIMIT 1000").Scan(ctx, &rows); err != nil {
+		if err := c.tx.NewRaw(rule.query+" LIMIT 1000").Scan(ctx, &rows); err != nil {
 			return err
 		}
 		for _, r := range rows {

@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
 )
 
 // Drop removes from the archive what was over that long ago, until limit rows are
 // gone or nothing is left, at most 5,000 rows in a transaction. The artifacts of a
 // run go with it; keys stay.
-func (db *DB) Drop(ctx context.Context, olderThan time.Duration, limit int) (Archived, error) {
-	var sum Archived
+func (db *DB) Drop(ctx context.Context, olderThan time.Duration, limit int) (task.Archived, error) {
+	var sum task.Archived
 	for sum.Rows < limit {
-		var got Archived
+		var got task.Archived
 		err := db.write(ctx, func(ctx context.Context, tx txn) (err error) {
 			got, err = tx.drop5000(ctx, instant{tx.now.Add(-olderThan)})
 			return err
@@ -22,28 +24,28 @@ func (db *DB) Drop(ctx context.Context, olderThan time.Duration, limit int) (Arc
 		if err != nil {
 			return sum, fmt.Errorf("drop from the archive what was over %s ago: %w", olderThan, err)
 		}
-		if got == (Archived{}) {
+		if got == (task.Archived{}) {
 			break
 		}
-		sum.add(got)
+		sum.Add(got)
 	}
 	return sum, nil
 }
 
 // drop5000 removes what hangs on the oldest runs and lone tasks first, and them last.
-func (tx txn) drop5000(ctx context.Context, before instant) (Archived, error) {
+func (tx txn) drop5000(ctx context.Context, before instant) (task.Archived, error) {
 	var runs []string
 	err := tx.NewRaw(`SELECT CAST(id AS text) FROM run_archive WHERE finished_at < ? AND id NOT IN (SELECT run_id FROM run_archiving)
 		ORDER BY finished_at, id LIMIT ?`, before, archiveRuns).Scan(ctx, &runs)
 	if err != nil {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
 	var lone []int64
 	err = tx.NewRaw("SELECT id FROM task_archive WHERE run_id IS NULL AND finished_at < ? ORDER BY finished_at, id LIMIT ?", before, archiveRows/5).Scan(ctx, &lone)
 	if err != nil || len(runs)+len(lone) == 0 {
-		return Archived{}, err
+		return task.Archived{}, err
 	}
-	done := Archived{}
+	done := task.Archived{}
 	for _, part := range []struct {
 		table, key, where string
 		args              []any

@@ -94,3 +94,17 @@ type Refusal struct {
 	RunID  string
 	Why    string
 }
+
+// Archived says what went to the archive, or out of it.
+type Archived struct {
+	Runs int // of which everything is there, or gone
+	Lone int // tasks enqueued alone
+	Rows int
+}
+
+// Add adds what came of another transaction.
+func (a *Archived) Add(b Archived) {
+	a.Runs += b.Runs
+	a.Lone += b.Lone
+	a.Rows += b.Rows
+}
