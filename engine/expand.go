@@ -144,7 +144,7 @@ func joined(name string, results []task.ElementResult) (step.Output, error) {
 	digest := sha256.New()
 	read := len(results) > 0
 	for _, r := range results {
-		element := name + "[" + r.Key + "]"
+		element := task.Name(name, r.Key)
 		skipped := r.State == task.Skipped && r.Reason == task.ReasonCondition
 		switch {
 		case r.State != task.Success && !skipped:

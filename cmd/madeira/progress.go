@@ -59,14 +59,15 @@ func (v *progressView) Ended(c task.Claimed, o task.Outcome) {
 }
 
 func outcomeLine(c task.Claimed, o task.Outcome) string {
-	line := fmt.Sprintf("%-16s %-8s %6.2fs", c.Step, o.To, o.Took.Seconds())
+	name := task.Name(c.Step, c.Element)
+	line := fmt.Sprintf("%-16s %-8s %6.2fs", name, o.To, o.Took.Seconds())
 	switch {
 	case o.Reason == task.ReasonReleased:
-		line = fmt.Sprintf("%-16s %s", c.Step, o.Reason)
+		line = fmt.Sprintf("%-16s %s", name, o.Reason)
 	case o.To == task.Pending:
-		line = fmt.Sprintf("%-16s %-8s attempt %d, again in %s", c.Step, o.Reason, c.Attempt, o.Delay.Round(time.Millisecond))
+		line = fmt.Sprintf("%-16s %-8s attempt %d, again in %s", name, o.Reason, c.Attempt, o.Delay.Round(time.Millisecond))
 	case o.Warning != "":
-		line = fmt.Sprintf("%-16s %-8s %6.2fs  %s", c.Step, "warning", o.Took.Seconds(), o.Warning)
+		line = fmt.Sprintf("%-16s %-8s %6.2fs  %s", name, "warning", o.Took.Seconds(), o.Warning)
 	}
 	if o.Failure != nil {
 		line += "  " + failureText(*o.Failure)
@@ -123,7 +124,7 @@ func (v *progressView) show(now time.Time, running []engine.Running) {
 			v.bar(r).SetTotal(r.Total, false)
 			v.open[r.TaskID].SetCurrent(r.Done)
 		case v.due(r.TaskID, now):
-			v.line(fmt.Sprintf("%-16s %s", r.Step, amount(r)))
+			v.line(fmt.Sprintf("%-16s %s", task.Name(r.Step, r.Element), amount(r)))
 		}
 	}
 }
@@ -155,7 +156,7 @@ func (v *progressView) bar(r engine.Running) *mpb.Bar {
 	}
 	unit := r.Unit
 	bar := v.bars.AddBar(r.Total,
-		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-16s", r.Step))),
+		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-16s", task.Name(r.Step, r.Element)))),
 		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
 			return fmt.Sprintf("%d %s", s.Current, unit)
 		})),

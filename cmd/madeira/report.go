@@ -87,7 +87,7 @@ func stepViews(tasks []task.Task) []stepView {
 		if t.Step == "" || t.Type == task.TypeCompare {
 			continue
 		}
-		v := stepView{ID: t.Step, Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, Error: failureOf(t), task: t}
+		v := stepView{ID: task.Name(t.Step, t.Element), Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, Error: failureOf(t), task: t}
 		if t.Warning != "" && t.State == task.Success {
 			v.Status = "warning"
 		}

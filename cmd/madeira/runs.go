@@ -194,7 +194,7 @@ func (p *program) printRun(ctx context.Context, db *store.DB, run task.Run) erro
 	}
 	steps := [][]string{{"STEP", "TYPE", "STATE", "ATTEMPTS", "TOOK", ""}}
 	for _, t := range tasks {
-		steps = append(steps, []string{stepName(t.Step, t.Type), t.Type, string(t.State), fmt.Sprint(t.Attempt), t.Took.String(), explain(t)})
+		steps = append(steps, []string{stepName(task.Name(t.Step, t.Element), t.Type), t.Type, string(t.State), fmt.Sprint(t.Attempt), t.Took.String(), explain(t)})
 	}
 	fmt.Fprintln(p.stdout)
 	writeTable(p.stdout, steps)

@@ -11,6 +11,14 @@ type Element struct {
 	Value json.RawMessage // what each.value gives
 }
 
+// Name is how a step, or an element of one, is named everywhere: step or step[element].
+func Name(step, element string) string {
+	if element == "" {
+		return step
+	}
+	return step + "[" + element + "]"
+}
+
 // An ElementResult is how an element of a for_each ended, without its outputs.
 type ElementResult struct {
 	Key     string
