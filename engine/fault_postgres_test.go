@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,8 +51,9 @@ func (r *rig) team(n int) (stop func()) {
 // A load makes runs one after the other, whatever the database does meanwhile, and
 // remembers which of them it was told are there.
 type load struct {
-	stop  func() (acked []string)
-	ended sync.WaitGroup
+	stop   func() (acked []string)
+	failed atomic.Int64 // runs that could not be made
+	ended  sync.WaitGroup
 }
 
 func (r *rig) load() *load {
@@ -64,6 +66,8 @@ func (r *rig) load() *load {
 			run, err := r.create(ctx, fmt.Sprint("load", i), mixed(i, 6)...)
 			if err == nil {
 				acked = append(acked, run.ID)
+			} else {
+				l.failed.Add(1)
 			}
 			pause, done := context.WithTimeout(ctx, 20*time.Millisecond)
 			<-pause.Done()

@@ -1,0 +1,142 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"madeira/engine/store"
+	"madeira/engine/store/storetest"
+)
+
+// smallDisk mounts a disk of so many MB, which everybody may write to, and returns
+// a function that makes it larger. Only root may do that.
+func smallDisk(t *testing.T, megabytes int) (dir string, grow func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "madeira-disk-") // a place that the server's user can walk to
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=1777", megabytes)); err != nil {
+		t.Skipf("this user may not mount a small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir, func() {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%dm,mode=1777", megabytes*10)); err != nil {
+			t.Fatalf("make %s larger: %v", dir, err)
+		}
+	}
+}
+
+// TestFault_F27 fills the disk of the database under load, and makes it larger.
+func TestFault_F27_AFullDiskOfTheServerOnlyPausesWork(t *testing.T) {
+	t.Parallel()
+	c := storetest.Private(t, storetest.Options{})
+	dir, grow := smallDisk(t, 40)
+	space := filepath.Join(dir, "space")
+	if err := os.Mkdir(space, 0o777); err != nil { //nolint:gosec // the server is another user
+		t.Fatal(err)
+	}
+	if err := os.Chmod(space, 0o777); err != nil { //nolint:gosec // as above, whatever the umask
+		t.Fatal(err)
+	}
+	url, err := c.Database(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chown(t, space, url)
+	r := newRig(t, url)
+	r.exec("CREATE TABLESPACE small LOCATION '" + space + "'")
+	for _, table := range []string{"task_queue", "task_log", "task_lease", "task_ready", "run", "witness", "target"} {
+		r.exec("ALTER TABLE " + table + " SET TABLESPACE small")
+	}
+	r.exec("CREATE TABLE filler (b bytea) TABLESPACE small")
+	r.exec("ALTER TABLE filler ALTER COLUMN b SET STORAGE PLAIN")
+	r.outOfSpace(func() error {
+		_, pool := r.db.SQL()
+		_, err := pool.ExecContext(t.Context(), "INSERT INTO filler SELECT decode(repeat(md5(random()::text), 200), 'hex') FROM generate_series(1, 100)")
+		return err
+	}, "53100", grow)
+}
+
+// TestFault_F33 does the same to a SQLite file.
+func TestFault_F33_AFullDiskOfSQLiteOnlyPausesWork(t *testing.T) {
+	t.Parallel()
+	dir, grow := smallDisk(t, 16)
+	r := newRig(t, "sqlite://"+filepath.Join(dir, "madeira.db"))
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	r.outOfSpace(func() error {
+		_, err := f.WriteString(rand.Text() + strings.Repeat("x", 4096))
+		return err
+	}, "no space left", grow)
+}
+
+// outOfSpace works until fill has used up the disk, sees the work stand still,
+// and then has it go on by itself.
+func (r *rig) outOfSpace(fill func() error, says string, grow func()) {
+	r.Helper()
+	for i := range 2 {
+		db := r.open(r.url, store.Options{})
+		r.start(r.worker(fmt.Sprint("w", i), db, steady(db)))
+	}
+	load := r.load()
+	r.workAfter(0)
+	var err error
+	for err == nil {
+		err = fill()
+	}
+	if !strings.Contains(strings.ToLower(err.Error()), says) {
+		r.Fatalf("the disk is full: %v, want %q", err, says)
+	}
+	r.eventually("a word of the workers that nothing can be written", func(context.Context) (bool, error) {
+		return r.away() > 0, nil
+	})
+	lines := r.away()
+	time.Sleep(3 * time.Second) // the fault itself
+	if n := r.away() - lines; n > 2 {
+		r.Errorf("two workers mention it %d times within 3s, want twice at most\n%s", n, r.logs.String())
+	}
+	grow()
+	r.workAfter(0)
+	acked := load.stop()
+	r.untilOver()
+	r.wantAcked(acked)
+	if n := r.count("SELECT count(*) FROM task_queue WHERE state <> 'success'"); n != 0 {
+		r.Errorf("%d tasks have not succeeded\n%s", n, r.logs.String())
+	}
+	r.wantSound()
+}
+
+// chown gives a folder to the user that the server of a private cluster runs as,
+// which owns the folder of its socket.
+func chown(t *testing.T, folder, url string) {
+	t.Helper()
+	_, host, _ := strings.Cut(url, "host=")
+	host, _, _ = strings.Cut(host, "&")
+	info, err := os.Stat(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		t.Fatalf("%s has no owner", host)
+	}
+	if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
+		t.Fatal(err)
+	}
+}
