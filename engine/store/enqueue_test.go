@@ -369,3 +369,26 @@ func TestEnqueue_ManyCallsAndLargeListsAreEachWhole(t *testing.T) {
 		sound(t, db)
 	})
 }
+
+func TestEnqueue_WorksThroughATransactionPooler(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.Postgres(t), store.Options{TransactionPooler: true})
+	full := task.Lone{
+		Type: "noop", Key: "k", RunAt: time.Now().Add(-time.Hour), Delay: time.Second, Priority: 3, Limits: []task.Limit{{Key: "ledger", Slots: 1}},
+		Circuit: "noop/bank", Retry: task.Retry{MaxAttempts: 2}, Timeout: time.Minute, Payload: json.RawMessage(`{"a":1}`),
+	}
+	for range 2 {
+		got, err := db.Enqueue(t.Context(), []task.Lone{full, {Type: "noop"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[0].ID == 0 || got[1].ID == 0 {
+			t.Errorf("got %+v", got)
+		}
+	}
+	if n := count(t, db, "SELECT count(*) FROM task_held WHERE priority = 3"); n != 1 {
+		t.Errorf("%d tasks held, want 1", n)
+	}
+	claim(t, db, 2)
+	sound(t, db)
+}
