@@ -172,6 +172,9 @@ func digest(root map[string]any) string {
 	for _, key := range []string{"description", "labels", "schedule", "priority"} {
 		delete(meaning, key)
 	}
+	if steps, ok := meaning["steps"].([]any); ok {
+		meaning["steps"] = unhurried(steps)
+	}
 	sum := sha256.Sum256(marshal(meaning))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

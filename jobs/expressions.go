@@ -66,6 +66,7 @@ func (c *checker) value(v annotated, env expr.Env, step int) {
 	}
 	if len(v.note.Connections) > 0 {
 		c.connection(v, src)
+		c.speaksWith(step, src)
 	}
 	if v.note.Channel {
 		c.channel(v, src)

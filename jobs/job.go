@@ -71,8 +71,14 @@ type Step struct {
 	If      string          // bare expression, checked; "": success()
 	Retry   Retry
 	Timeout time.Duration // 0: none
-	Line    int           // where the step begins in the file
-	Column  int
+
+	Priority    *int         // smaller runs first; nil: that of the job
+	Concurrency *Concurrency // nil: none
+	RateLimit   *RateLimit   // nil: none
+	Connection  string       // that its settings name; "" for none and for state
+
+	Line   int // where the step begins in the file
+	Column int
 }
 
 // Retry is how a step is tried again; zero fields mean the engine's defaults.

@@ -141,6 +141,7 @@ func (c *checker) retry(r *Retry, from map[string]any, pointer string) {
 // finish puts the steps into the job.
 func (c *checker) finish() {
 	for _, s := range c.steps {
+		c.limits(&s)
 		s.With = json.RawMessage("{}")
 		if with, ok := s.values["with"].(map[string]any); ok {
 			c.fillZone(s.schema, with)

@@ -37,7 +37,7 @@ type Request struct {
 // again in the same way gives the same error.
 type RequestError struct {
 	Job   string
-	Field string // "inputs", "period" or "upstream_key"
+	Field string // "inputs", "period", "upstream_key" or "limits"
 	Err   error
 }
 
@@ -85,7 +85,11 @@ func Freeze(job *jobs.Job, r Request) (task.NewRun, error) {
 	if run.Inputs, err = json.Marshal(inputs); err != nil {
 		return fail("inputs", err)
 	}
-	return task.NewRun{Run: run, Again: r.Again != "", Tasks: freezeSteps(job), Job: version(job)}, nil
+	tasks, err := freezeSteps(job, keyValues(inputs, period, due))
+	if err != nil {
+		return fail("limits", err)
+	}
+	return task.NewRun{Run: run, Again: r.Again != "", Tasks: tasks, Job: version(job)}, nil
 }
 
 // version returns the job as its file stands.
@@ -147,19 +151,28 @@ func freezeKey(job *jobs.Job, override string, v expr.Values) (string, error) {
 			return "", err
 		}
 	}
-	switch {
-	case strings.TrimSpace(key) == "":
+	if strings.TrimSpace(key) == "" {
 		return "", errors.New("the key is empty; a key names the business behind a run")
-	case len(key) > maxKey:
-		return "", fmt.Errorf("the key has %d bytes; the limit is %d", len(key), maxKey)
-	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
-		return "", fmt.Errorf("the key %q has characters that cannot be printed", key)
 	}
-	return key, nil
+	return key, checkKey(key)
 }
 
-// freezeSteps turns steps into tasks, in the order of the file.
-func freezeSteps(job *jobs.Job) []task.NewTask {
+// checkKey checks that a key can be kept and shown.
+func checkKey(key string) error {
+	switch {
+	case strings.TrimSpace(key) == "":
+		return errors.New("the key is empty")
+	case len(key) > maxKey:
+		return fmt.Errorf("the key has %d bytes; the limit is %d", len(key), maxKey)
+	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
+		return fmt.Errorf("the key %q has characters that cannot be printed", key)
+	}
+	return nil
+}
+
+// freezeSteps turns steps into tasks, in the order of the file. What their keys
+// refer to is v.
+func freezeSteps(job *jobs.Job, v expr.Values) ([]task.NewTask, error) {
 	tasks := make([]task.NewTask, len(job.Steps))
 	for i, s := range job.Steps {
 		tasks[i] = task.NewTask{
@@ -168,6 +181,45 @@ func freezeSteps(job *jobs.Job) []task.NewTask {
 			Retry:   task.Retry{MaxAttempts: s.Retry.MaxAttempts, Delay: s.Retry.Delay, Factor: s.Retry.Factor, MaxDelay: s.Retry.MaxDelay},
 			Timeout: s.Timeout, Priority: job.Priority,
 		}
+		if s.Priority != nil {
+			tasks[i].Priority = *s.Priority
+		}
+		if s.Connection != "" {
+			tasks[i].Circuit = s.Uses + "/" + s.Connection
+		}
+		var err error
+		if tasks[i].Limits, err = freezeLimits(s, v); err != nil {
+			return nil, fmt.Errorf("step %s: %w", s.ID, err)
+		}
 	}
-	return tasks
+	return tasks, nil
+}
+
+// freezeLimits returns what a step has to pass, slots first: where they are all
+// taken, nobody waits for a token.
+func freezeLimits(s jobs.Step, v expr.Values) ([]task.Limit, error) {
+	var limits []task.Limit
+	if c := s.Concurrency; c != nil {
+		key, err := limitKey(c.Key, v)
+		if err != nil {
+			return nil, fmt.Errorf("concurrency: %w", err)
+		}
+		limits = append(limits, task.Limit{Key: key, Slots: c.Limit})
+	}
+	if r := s.RateLimit; r != nil {
+		key, err := limitKey(r.Key, v)
+		if err != nil {
+			return nil, fmt.Errorf("rate_limit: %w", err)
+		}
+		limits = append(limits, task.Limit{Key: key, Rate: r.PerSecond, Burst: r.Burst})
+	}
+	return limits, nil
+}
+
+func limitKey(template string, v expr.Values) (string, error) {
+	key, err := expr.Text(template, v)
+	if err != nil {
+		return "", err
+	}
+	return key, checkKey(key)
 }

@@ -1,0 +1,79 @@
+package jobs
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// A Concurrency bounds how many steps under a key run at once, of all jobs.
+type Concurrency struct {
+	Key   string // with its expressions, checked
+	Limit int
+}
+
+// A RateLimit bounds how many steps under a key begin in a time, of all jobs.
+type RateLimit struct {
+	Key       string  // with its expressions, checked
+	PerSecond float64 // how many on average
+	Burst     int     // how many at once after a pause
+}
+
+// limits reads what a step has to pass before it begins, and how urgent it is.
+// Expressions have their frozen form by then.
+func (c *checker) limits(s *stepInfo) {
+	if n, ok := s.values["priority"].(json.Number); ok {
+		priority := int(integerOf(n))
+		s.Priority = &priority
+	}
+	if m, ok := s.values["concurrency"].(map[string]any); ok {
+		limit, _ := m["limit"].(json.Number)
+		s.Concurrency = &Concurrency{Key: text(m, "key"), Limit: int(integerOf(limit))}
+	}
+	if m, ok := s.values["rate_limit"].(map[string]any); ok {
+		s.RateLimit = &RateLimit{Key: text(m, "key"), PerSecond: perSecond(text(m, "rate")), Burst: 1}
+		if n, ok := m["burst"].(json.Number); ok {
+			s.RateLimit.Burst = int(integerOf(n))
+		}
+	}
+}
+
+// perSecond reads a rate such as 10/s, which the schema has found to be one.
+func perSecond(rate string) float64 {
+	number, unit, _ := strings.Cut(rate, "/")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return float64(n) / map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+}
+
+// speaksWith notes the connection that a step names. The state database is none:
+// where it is down, nothing runs.
+func (c *checker) speaksWith(step int, name string) {
+	if step < 0 || name == stateConnection {
+		return
+	}
+	if s := &c.steps[step]; s.Connection == "" {
+		s.Connection = name
+	}
+}
+
+// unhurried returns the steps of a job without what only says when they run.
+func unhurried(steps []any) []any {
+	out := make([]any, len(steps))
+	for i, v := range steps {
+		m, ok := v.(map[string]any)
+		if !ok {
+			out[i] = v
+			continue
+		}
+		m = maps.Clone(m)
+		for _, key := range []string{"priority", "concurrency", "rate_limit"} {
+			delete(m, key)
+		}
+		out[i] = m
+	}
+	return out
+}
