@@ -114,7 +114,7 @@ func (c *checker) attempts(t *taskFacts) {
 }
 
 func (c *checker) readiness(t *taskFacts) {
-	open, bad, redriven := 0, 0, false
+	open, bad, redriven, joins := 0, 0, false, false
 	var freed time.Time
 	for _, n := range t.needs {
 		if !n.Found {
@@ -123,7 +123,7 @@ func (c *checker) readiness(t *taskFacts) {
 		}
 		open += one(!n.State.Terminal())
 		bad += one(endedBadly(n.State, n.Reason, n.ContinueOnError))
-		redriven = redriven || n.Redriven
+		redriven, joins = redriven || n.Redriven, joins || n.ParentID == t.ID
 		if n.ParentID != t.ID && n.EndedAt.After(freed) { // elements come after their step has left blocked
 			freed = n.EndedAt.Time
 		}
@@ -132,6 +132,10 @@ func (c *checker) readiness(t *taskFacts) {
 		return // it left blocked because its run ended
 	}
 	waits := t.State == task.Blocked || t.State == task.Waiting
+	if joins && !waits { // in a rerun it may have elements before it expands, and looks for itself how they ended
+		bad = t.UnmetFailed
+		redriven = redriven || !t.State.Terminal()
+	}
 	if waits || !redriven { // what has begun does not look back at needs that a person sent on again
 		if t.Unmet != open || t.UnmetFailed != bad {
 			c.add("I12", "task %d counts %d needs open and %d failed; it has %d and %d", t.ID, t.Unmet, t.UnmetFailed, open, bad)

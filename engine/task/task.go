@@ -217,6 +217,7 @@ const (
 	ReasonRunTimeout     = "run_timeout"  // the run was out of time
 	ReasonRedrive        = "redrive"      // a person sent it on again
 	ReasonReused         = "reused"       // a rerun took the outputs of an earlier version
+	ReasonLeftOut        = "left_out"     // a rerun of another element has no part for it
 	ReasonElements       = "elements"     // waiting for the elements of its for_each
 	ReasonWait           = "wait"         // waiting for a person or a thing, as its step said
 	ReasonChild          = "child"        // waiting for the run it started

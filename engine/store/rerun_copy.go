@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"madeira/engine/task"
+)
+
+// A copying makes the tasks of a rerun.
+type copying struct {
+	r     task.Rerun
+	old   *oldRun
+	run   string // id of the new run
+	fates map[string]task.Fate
+	needs map[string][]string
+	ids   map[string]int64 // of the new steps
+}
+
+// A copyRow says how a task of the new run differs from the one it is copied from.
+type copyRow struct {
+	id, from, parent int64 // parent 0: a step
+	state            task.State
+	reason, detail   string
+	before           task.State // where the one move in its log began; "": it has none
+	unmet            int
+}
+
+// copyRun makes the tasks, places them and counts them.
+func (tx txn) copyRun(ctx context.Context, c *copying) error {
+	var names []string
+	for _, s := range c.old.steps {
+		if c.fates[s.Step] != task.FateLeft {
+			names = append(names, s.Step)
+		}
+	}
+	var err error
+	if c.ids, err = tx.numbers(ctx, names); err != nil {
+		return err
+	}
+	var rows []copyRow
+	var edges []dependencyRow
+	var open, later, warned int
+	for _, s := range c.old.steps {
+		fate := c.fates[s.Step]
+		if fate == task.FateLeft {
+			continue
+		}
+		row, needs := c.step(s)
+		rows = append(rows, row)
+		edges = append(edges, needs...)
+		open += one(fate == task.FateAgain && s.Phase == task.PhaseMain)
+		later += one(fate == task.FateAgain && s.Phase != task.PhaseMain)
+		warned += one(fate == task.FateReused && s.Warned)
+	}
+	if err := tx.copyRows(ctx, c, rows); err != nil { // before more ids are reserved
+		return fmt.Errorf("copy %d steps: %w", len(rows), err)
+	}
+	elements, joins, err := tx.elementRows(ctx, c)
+	if err == nil {
+		err = tx.copyRows(ctx, c, elements)
+	}
+	if err == nil {
+		err = tx.tellCopies(ctx, c.run)
+	}
+	if err != nil {
+		return fmt.Errorf("copy %d elements: %w", len(elements), err)
+	}
+	if err := insertAll(ctx, tx.Tx, append(edges, joins...), 2000); err != nil {
+		return fmt.Errorf("copy %d dependencies: %w", len(edges), err)
+	}
+	if err := tx.adapt(ctx, c); err != nil {
+		return err
+	}
+	err = tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ?, warned_steps = ?, priority = (SELECT o.priority FROM "+c.runs()+" o WHERE o.id = ?) WHERE id = ?",
+		open, later, warned, c.old.ID, c.run)
+	if err != nil {
+		return err
+	}
+	return tx.placeCopies(ctx, c.run)
+}
+
+// runs is the table that the old run is in.
+func (c *copying) runs() string {
+	if c.old.tasks == "task_queue" {
+		return "run"
+	}
+	return "run_archive"
+}
+
+// step says what becomes of a step, and what it waits for.
+func (c *copying) step(s oldStep) (copyRow, []dependencyRow) {
+	row := copyRow{id: c.ids[s.Step], from: s.ID}
+	var edges []dependencyRow
+	for _, need := range c.needs[s.Step] {
+		if c.fates[need] == task.FateLeft {
+			continue
+		}
+		edges = append(edges, dependencyRow{TaskID: row.id, NeedsID: c.ids[need]})
+		row.unmet += one(c.fates[need] == task.FateAgain)
+	}
+	switch c.fates[s.Step] {
+	case task.FateReused:
+		row.reused()
+	case task.FateKept:
+		row.kept()
+	default:
+		row.state = task.Blocked
+		if row.unmet == 0 && s.Phase == task.PhaseMain && (!s.Cond || c.r.Step != "") {
+			row.state = task.Pending
+		}
+	}
+	return row, edges
+}
+
+func (r *copyRow) reused() {
+	r.state, r.reason, r.before = task.Success, task.ReasonReused, task.Pending
+}
+
+func (r *copyRow) kept() {
+	r.state, r.reason, r.before = task.Skipped, task.ReasonCondition, task.Blocked
+}
+
+type oldElement struct {
+	ID      int64
+	Element string
+	State   task.State
+	Reason  string
+}
+
+// elementRows returns the elements that the new run takes over: all of a step of
+// which one is done again alone; those that ended well of a step that failed, when
+// only what failed is done again. Others are made when the step expands.
+func (tx txn) elementRows(ctx context.Context, c *copying) (rows []copyRow, joins []dependencyRow, err error) {
+	name, only := task.SplitElement(c.r.Step)
+	for _, s := range c.old.steps {
+		if !s.ForEach || c.fates[s.Step] != task.FateAgain || !(c.r.OnlyFailed && c.sameList(s) || only != "" && s.Step == name) {
+			continue
+		}
+		var old []oldElement
+		err = tx.NewRaw("SELECT id, element, state, coalesce(reason, '') AS reason FROM "+c.old.tasks+" WHERE run_id = ? AND parent_id = ? ORDER BY id", c.old.ID, s.ID).Scan(ctx, &old)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the elements of step %s: %w", s.Step, err)
+		}
+		made := c.elements(s, old, only)
+		if only != "" && !slices.ContainsFunc(made, func(r copyRow) bool { return r.state == task.Pending }) {
+			return nil, nil, missing(s.Step, only, old)
+		}
+		ids, err := tx.dialect.reserve(ctx, tx.Tx, len(made))
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range made {
+			made[i].id = ids[i]
+			joins = append(joins, dependencyRow{TaskID: made[i].parent, NeedsID: ids[i]})
+		}
+		rows = append(rows, made...)
+	}
+	if only != "" && len(rows) == 0 {
+		err = fmt.Errorf("step %s has no elements", name)
+	}
+	return rows, joins, err
+}
+
+func missing(step, element string, old []oldElement) error {
+	var names []string
+	for _, e := range old[:min(len(old), 20)] {
+		names = append(names, e.Element)
+	}
+	return fmt.Errorf("step %s has no element %q; it has %s", step, element, strings.Join(names, ", "))
+}
+
+// sameList reports whether a step has the same elements again: nothing that it
+// needs runs again.
+func (c *copying) sameList(s oldStep) bool {
+	return !slices.ContainsFunc(c.needs[s.Step], func(n string) bool { return c.fates[n] == task.FateAgain })
+}
+
+// elements says what becomes of the elements of a step. What neither ended well
+// nor is done again has no part in a rerun of another element, and says so.
+func (c *copying) elements(s oldStep, old []oldElement, only string) []copyRow {
+	var rows []copyRow
+	for _, e := range old {
+		row := copyRow{from: e.ID, parent: c.ids[s.Step]}
+		switch {
+		case only != "" && e.Element == only:
+			row.state = task.Pending
+		case e.State == task.Success:
+			row.reused()
+		case e.State == task.Skipped && e.Reason == task.ReasonCondition:
+			row.kept()
+		case only != "":
+			row.state, row.reason, row.before = task.Cancelled, task.ReasonLeftOut, task.Pending
+		default:
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// copyRows copies tasks inside the database.
+func (tx txn) copyRows(ctx context.Context, c *copying, rows []copyRow) error {
+	for part := range slices.Chunk(rows, elementsAtOnce) {
+		values, args := make([]string, len(part)), []any{}
+		for i, r := range part {
+			values[i] = "(?, ?, ?, ?, ?, ?, ?)"
+			args = append(args, r.id, r.from, r.parent, string(r.state), r.reason, string(r.before), r.unmet)
+		}
+		with := "WITH v (id, origin, parent, new_state, why, before, open) AS (VALUES " + strings.Join(values, ", ") + ") "
+		condition := "CASE WHEN v.parent = 0 THEN t.condition END"
+		if c.r.Step != "" {
+			condition = "NULL"
+		}
+		err := tx.exec(ctx, with+`INSERT INTO task_queue (id, run_id, parent_id, state, reason, unmet, moves, condition, outputs, digest, warning, reused_of, detail,
+			run_at, created_at, finished_at, step, element, type, payload, refs, source, priority, retry, timeout_ms, phase, continue_on_error,
+			for_each, max_parallel, elements, each, limits, circuit, placed)
+			SELECT v.id, ?, nullif(v.parent, 0), v.new_state, nullif(v.why, ''), v.open, CASE WHEN v.before = '' THEN 0 ELSE 1 END, `+condition+`,
+			CASE WHEN v.why = 'reused' THEN t.outputs END, CASE WHEN v.why = 'reused' THEN t.digest END, CASE WHEN v.why = 'reused' THEN t.warning END,
+			CASE WHEN v.why = 'reused' THEN coalesce(t.reused_of, t.id) END, CASE WHEN v.why = 'condition' THEN t.detail END,
+			?, ?, CASE WHEN v.before <> '' THEN ? END, t.step, t.element, t.type, t.payload, t.refs, t.source, t.priority, t.retry, t.timeout_ms, t.phase, t.continue_on_error,
+			t.for_each, t.max_parallel, t.elements, t.each, t.limits, t.circuit, true
+			FROM v JOIN `+c.old.tasks+` t ON t.id = v.origin ORDER BY v.id`, append(args, c.run, tx.now, tx.now, tx.now)...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellCopies writes the one move of the copies that are over.
+func (tx txn) tellCopies(ctx context.Context, run string) error {
+	return tx.exec(ctx, `INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, detail, at)
+		SELECT id, 1, CASE WHEN state = 'skipped' THEN 'blocked' ELSE 'pending' END, state, 0, 0, reason, detail, ? FROM task_queue
+		WHERE run_id = ? AND moves = 1`, tx.now, run)
+}
+
+// adapt writes what cannot be copied: settings that were overridden, and limits
+// that bear the name of the run.
+func (tx txn) adapt(ctx context.Context, c *copying) error {
+	for _, s := range c.old.steps {
+		if c.fates[s.Step] != task.FateAgain {
+			continue
+		}
+		if set := c.r.Overrides[s.Step]; len(set) > 0 {
+			payload, err := override(s.Payload, set)
+			if err == nil {
+				err = tx.exec(ctx, "UPDATE task_queue SET payload = ? WHERE run_id = ? AND step = ? AND state NOT IN ('success', 'skipped', 'cancelled')", payload, c.run, s.Step)
+			}
+			if err != nil {
+				return fmt.Errorf("override settings of step %s: %w", s.Step, err)
+			}
+		}
+		if s.Elements != nil {
+			if err := tx.exec(ctx, "UPDATE task_queue SET elements = ? WHERE id = ?", c.renamed(s.Elements), c.ids[s.Step]); err != nil {
+				return err
+			}
+		}
+	}
+	var limited []struct {
+		ID     int64
+		Limits document
+	}
+	err := tx.NewRaw("SELECT id, limits FROM task_queue WHERE run_id = ? AND parent_id IS NOT NULL AND state = 'pending' AND limits IS NOT NULL", c.run).Scan(ctx, &limited)
+	for _, l := range limited {
+		err = errors.Join(err, tx.exec(ctx, "UPDATE task_queue SET limits = ? WHERE id = ?", c.renamed(l.Limits), l.ID))
+	}
+	return errors.Join(err, tx.reuseArtifacts(ctx, c.run))
+}
+
+func (c *copying) renamed(d document) document {
+	return document(strings.ReplaceAll(string(d), "run/"+c.old.ID+"/", "run/"+c.run+"/"))
+}
+
+// placeCopies puts the tasks where claims and decisions find them.
+func (tx txn) placeCopies(ctx context.Context, run string) error {
+	if err := tx.readyWhere(ctx, "run_id = ? AND step IS NOT NULL AND state = 'pending'", run); err != nil {
+		return err
+	}
+	return tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue
+		WHERE run_id = ? AND step IS NOT NULL AND phase = 'main' AND state = 'blocked' AND unmet = 0`, run)
+}
