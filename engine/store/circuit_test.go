@@ -180,7 +180,7 @@ func TestFault_F51_AFailedProbeOpensTheCircuitForLonger(t *testing.T) {
 			if ch := judge(t, db, task.CircuitOpen); ch.Until.Sub(c.now()) != wait {
 				t.Errorf("open for %s, want %s", ch.Until.Sub(c.now()), wait)
 			}
-			claim(t, db, 0) // the two others are no probes any more
+			nothing(t, db) // the two others are no probes any more
 			sweep(t, db, 0)
 			sound(t, db)
 		}

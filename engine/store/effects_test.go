@@ -33,7 +33,7 @@ func TestExchange_AMessageBecomesOneDeliveryUnderItsKey(t *testing.T) {
 		if err := json.Unmarshal(d.Settings, &payload); err != nil || payload.Channel != "log" || payload.Template != "t" || payload.Body.Open != 3 {
 			t.Errorf("payload = %s, %v", d.Settings, err)
 		}
-		if d.Type != task.TypeDeliver || d.RunID != run.ID || d.Step != "" || d.Key != m.Key {
+		if d.Type != task.TypeDeliver || d.RunID != run.ID || d.Step != "" || d.Key != m.Key || d.Circuit != "deliver/log" {
 			t.Errorf("delivery = %+v", d)
 		}
 		if s := status(t, db, run.ID); s != task.RunSuccess {

@@ -42,7 +42,7 @@ func TestPause_KeepsATypeFromBeingClaimed(t *testing.T) {
 		create(t, db, newRun("k", list))
 		admit(t, db, 1)
 		pause(t, db, "type:src")
-		claim(t, db, 0) // filtered, though still among the ready
+		nothing(t, db) // filtered, though still among the ready
 		sweep(t, db, 0) // and now set aside
 		sound(t, db)
 		if n := count(t, db, "SELECT count(*) FROM task_slot"); n != 0 {
@@ -91,7 +91,7 @@ func TestPause_KeepsAJobFromBeingClaimedAndWhatIsAtWorkGoesOn(t *testing.T) {
 		pause(t, db, "type:noop")
 		resume(t, db, "job:month-end")
 		sweep(t, db, 1) // given back, and set aside by the other pause at once
-		claim(t, db, 0)
+		nothing(t, db)
 		sweep(t, db, 0)
 		sound(t, db)
 		resume(t, db, "type:noop")

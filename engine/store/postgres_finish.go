@@ -141,8 +141,8 @@ const pgEffects = `, message AS (
   SELECT 'deliver', m.key, nextval(pg_get_serial_sequence('task_queue', 'id')) FROM message m JOIN fin USING (id, fence) ORDER BY m.key
   ON CONFLICT DO NOTHING RETURNING task_id, upstream_key
 ), posted AS (
-  INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority, placed)
-  SELECT DISTINCT ON (k.task_id) k.task_id, fin.run_id, 'deliver', m.key, m.payload::json, fin.priority, true
+  INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority, placed, circuit)
+  SELECT DISTINCT ON (k.task_id) k.task_id, fin.run_id, 'deliver', m.key, m.payload::json, fin.priority, true, 'deliver/' || (m.payload::json ->> 'channel')
   FROM keyed k JOIN message m ON m.key = k.upstream_key JOIN fin USING (id, fence)
   RETURNING id, priority, run_id
 ), to_send AS (

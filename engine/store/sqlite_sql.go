@@ -50,7 +50,7 @@ SELECT id, 'limit:' || (limits -> 0 ->> 'key'), priority, ?3 FROM task_queue WHE
 	// The first statement takes the key, with the id that the second will use.
 	liteKey = `INSERT INTO task_key (type, upstream_key, task_id)
 SELECT 'deliver', ?1, coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'task_queue' ON CONFLICT DO NOTHING RETURNING task_id`
-	litePost = `INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority, run_at, created_at, placed) VALUES (?1, ?2, 'deliver', ?3, ?4, ?5, ?6, ?6, 1)`
+	litePost = `INSERT INTO task_queue (id, run_id, type, upstream_key, payload, priority, run_at, created_at, placed, circuit) VALUES (?1, ?2, 'deliver', ?3, ?4, ?5, ?6, ?6, 1, 'deliver/' || (?4 ->> 'channel'))`
 
 	liteKeep = `INSERT INTO artifact (task_id, run_id, kind, name, digest, size_bytes, row_count, origin, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
