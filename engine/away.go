@@ -27,6 +27,7 @@ type away struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
+	open   map[string]bool // calls that failed the last time
 	said   time.Time // the last line
 	silent int       // failures since then
 	since  time.Time // zero: it is there
@@ -38,8 +39,9 @@ func (a *away) failed(ctx context.Context, call string, err error) {
 	defer a.mu.Unlock()
 	now := a.clock()
 	if a.since.IsZero() {
-		a.since = now
+		a.since, a.open = now, map[string]bool{}
 	}
+	a.open[call] = true
 	if !a.said.IsZero() && now.Sub(a.said) < awayEvery {
 		a.silent++
 		return
@@ -48,11 +50,15 @@ func (a *away) failed(ctx context.Context, call string, err error) {
 	a.said, a.silent = now, 0
 }
 
-// answered notes that a call was answered.
-func (a *away) answered(ctx context.Context) {
+// answered notes that a call was answered. The database is back when all calls are
+// answered that were not.
+func (a *away) answered(ctx context.Context, call string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since.IsZero() {
+		return
+	}
+	if delete(a.open, call); len(a.open) > 0 {
 		return
 	}
 	a.log.InfoContext(ctx, "the state database answers again", "away", a.clock().Sub(a.since))

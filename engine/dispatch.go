@@ -151,7 +151,7 @@ func (d *dispatcher) take(a answer) {
 		return
 	}
 	d.failures = 0
-	d.away.answered(d.calls)
+	d.away.answered(d.calls, "exchange")
 	d.settle(a.done, a.got.Lost)
 	for _, c := range a.got.Claimed {
 		d.start(c, a.asked)

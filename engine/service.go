@@ -24,7 +24,7 @@ func (e *Engine) serve(ctx context.Context, s service) {
 		switch {
 		case err == nil:
 			failures = 0
-			e.away.answered(ctx)
+			e.away.answered(ctx, s.name)
 		case ctx.Err() == nil:
 			failures++
 			e.away.failed(ctx, s.name, err)
