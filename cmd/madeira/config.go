@@ -41,6 +41,7 @@ type config struct {
 	connections map[string]json.RawMessage
 	channels    map[string]json.RawMessage
 	openTypes   []string // of which anybody may insert tasks
+	archive     archiving
 }
 
 // limits are how much a process may use.
@@ -95,6 +96,9 @@ func readConfig(ctx context.Context, dir, database string, environ []string) (*c
 	if err := c.setLimits(file.Limits, env); err != nil {
 		return nil, err
 	}
+	if err := c.archive.read(file.Archive); err != nil {
+		return nil, err
+	}
 	return c, c.setDatabase(ctx, cmp.Or(database, env["MADEIRA_DATABASE_URL"]))
 }
 
@@ -122,6 +126,7 @@ type configFile struct {
 	Channels    map[string]json.RawMessage `json:"channels"`
 	Limits      map[string]json.RawMessage `json:"limits"`
 	OpenTypes   []string                   `json:"open_types"`
+	Archive     map[string]json.RawMessage `json:"archive"`
 }
 
 func (f *configFile) read(path string) error {

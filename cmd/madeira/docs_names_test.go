@@ -22,7 +22,9 @@ type repository struct {
 	texts    map[string]bool // string literals
 	words    map[string]bool // with an underscore in them
 	targets  map[string]bool
-	commands map[string]bool // "run", "runs show"
+	commands map[string]bool     // "run", "runs show"
+	makes    map[string]string   // by function: the command it makes
+	below    map[string][]string // by function: the functions that make the commands below it
 	flags    map[string]bool
 	tables   map[string]map[string]bool // columns by table; tables that both databases have
 	sqlNames map[string]bool            // tables, columns and indexes
@@ -40,6 +42,7 @@ func readRepository(root fs.FS) (*repository, error) {
 		fsys: root, names: map[string]map[string]bool{}, tests: map[string]bool{}, imported: map[string]bool{"t": true, "b": true},
 		texts: map[string]bool{}, words: map[string]bool{}, targets: map[string]bool{},
 		commands: map[string]bool{"help": true, "completion": true}, flags: map[string]bool{"help": true}, sqlNames: map[string]bool{},
+		makes: map[string]string{}, below: map[string][]string{},
 	}
 	sources, err := readSources(root)
 	if err != nil {
@@ -61,6 +64,13 @@ func readRepository(root fs.FS) (*repository, error) {
 			}
 		}
 		r.addWords(s.text)
+	}
+	for above, functions := range r.below {
+		for _, below := range functions {
+			if name := r.makes[above]; name != "" {
+				r.commands[name+" "+r.makes[below]] = true
+			}
+		}
 	}
 	r.addSQL(slices.Collect(maps.Values(sql)))
 	for _, pattern := range []string{"schemas/*.json", "schemas/*/*.json", "examples/*/*.yaml"} {
@@ -142,6 +152,21 @@ func (r *repository) addGo(s source) {
 	})
 }
 
+// called returns the names of the methods whose results are the arguments.
+func called(args []ast.Expr) []string {
+	var names []string
+	for _, a := range args {
+		call, ok := a.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		if fun, ok := call.Fun.(*ast.SelectorExpr); ok {
+			names = append(names, fun.Sel.Name)
+		}
+	}
+	return names
+}
+
 // addCommands finds the commands that a function makes: its own first, and then those below that.
 func (r *repository) addCommands(s source, f *ast.FuncDecl) {
 	if s.dir != "cmd/madeira" {
@@ -157,10 +182,14 @@ func (r *repository) addCommands(s source, f *ast.FuncDecl) {
 				r.commands[above+name] = true
 				if above == "" {
 					above = name + " "
+					r.makes[f.Name.Name] = name
 				}
 			}
 		case *ast.CallExpr:
 			fun, ok := n.Fun.(*ast.SelectorExpr)
+			if ok && fun.Sel.Name == "AddCommand" {
+				r.below[f.Name.Name] = append(r.below[f.Name.Name], called(n.Args)...)
+			}
 			if ok && len(n.Args) > 1 && (strings.HasSuffix(fun.Sel.Name, "Var") || strings.HasSuffix(fun.Sel.Name, "VarP")) {
 				if name, ok := literal(n.Args[1]); ok {
 					r.flags[name] = true

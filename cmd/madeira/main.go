@@ -145,7 +145,7 @@ and why it stands where it stands is in a database that you can read.`,
 		}
 		return nil
 	}
-	root.AddCommand(p.initCommand(), p.validateCommand(), p.runCommand(), p.serveCommand(), p.runsCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.benchCommand(), p.versionCommand())
+	root.AddCommand(p.initCommand(), p.validateCommand(), p.runCommand(), p.serveCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.benchCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd()
 	group(root)
 	for _, c := range root.Commands() {

@@ -109,7 +109,12 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 		return nil, err
 	}
 	limits := r.config.limits
+	var archiver engine.Archiver
+	if runID == "" { // who works for one run leaves the rest as it is
+		archiver = r.db
+	}
 	return engine.New(engine.Config{
+		Archiver: archiver, ArchiveAfter: r.config.archive.After, ArchiveKeep: r.config.archive.Keep,
 		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID, Types: r.types,

@@ -32,8 +32,8 @@ func (p *program) runsCommand() *cobra.Command {
 	c.Flags().StringVar(&f.Before, "before", "", "the page after the run of this id")
 	c.Flags().IntVar(&f.Limit, "limit", 50, "most runs to list, up to 1000")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if f.Limit < 1 || f.Limit > 1000 {
-			return usage("--limit %d: it is between 1 and 1000", f.Limit)
+		if err := checkLimit(f.Limit); err != nil {
+			return err
 		}
 		for _, s := range status {
 			if !slices.Contains(runStatuses, task.RunStatus(s)) {
@@ -43,7 +43,7 @@ func (p *program) runsCommand() *cobra.Command {
 		}
 		return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listRuns(c.Context(), db, f) })
 	}
-	c.AddCommand(&cobra.Command{
+	c.AddCommand(p.cancelCommand(), p.rerunCommand(), &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run with its steps, their moves and what they left; RUN is the start of its id",
 		Args:  arguments(1, 1),
@@ -147,14 +147,8 @@ func took(r task.Run) string {
 }
 
 func (p *program) showRun(ctx context.Context, db *store.DB, cfg *config, prefix string) error {
-	run, err := db.FindRun(ctx, prefix)
-	var several *store.AmbiguousError
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return usage("%w; see madeira runs", err)
-	case errors.As(err, &several):
-		return usage("%w", err)
-	case err != nil:
+	run, err := oneRun(ctx, db, prefix)
+	if err != nil {
 		return err
 	}
 	if p.output == "json" {
@@ -188,6 +182,15 @@ func (p *program) printRun(ctx context.Context, db *store.DB, run task.Run) erro
 	fmt.Fprintf(p.stdout, "run %s\n%s  version %s  %s\ncreated %s  took %s  by %s\n", run.ID, keyName(run), version(run), run.Status, stamp(run.CreatedAt), took(run), run.Trigger)
 	if run.Reason != "" {
 		fmt.Fprintf(p.stdout, "reason: %s\n", run.Reason)
+	}
+	if run.RerunOf != "" {
+		fmt.Fprintf(p.stdout, "rerun of run %s by %s\n", run.RerunOf, run.Actor)
+	}
+	if run.Overrides != nil {
+		fmt.Fprintf(p.stdout, "settings changed: %s\n", run.Overrides)
+	}
+	if run.Stopped != "" {
+		fmt.Fprintf(p.stdout, "stopped: %s\n", run.Stopped)
 	}
 	if run.RepeatedOf != "" {
 		fmt.Fprintf(p.stdout, "repeats run %s\n", run.RepeatedOf)

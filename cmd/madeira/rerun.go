@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"madeira/engine/store"
+	"madeira/engine/task"
+)
+
+func (p *program) rerunCommand() *cobra.Command {
+	var as, reason string
+	var set []string
+	r := task.Rerun{}
+	c := &cobra.Command{
+		Use:   "rerun RUN",
+		Short: "Do a run that is over again as a new version, all of it or a part",
+		Long: `Makes a new version of a run that is over, from its steps as they were frozen then,
+whatever became of the job's file since. Without a flag all steps run again. Steps
+that do not are taken over with what they left. The old version stays as it is.
+RUN is the start of its id. Whoever works on the database works at the new version:
+madeira serve, or madeira run with the same job and key.`,
+		Example: `  madeira runs rerun 0199a1b2 --only-failed --reason "the bank is back"
+  madeira runs rerun 0199a1b2 --from recon --set recon.pass=strict --reason "as finance asked"
+  madeira runs rerun 0199a1b2 --step 'load[hk]' --reason "the table was empty"`,
+		Args: arguments(1, 1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if reason == "" {
+				return usage("say why with --reason; whoever finds a second version will read it")
+			}
+			var err error
+			if r.Overrides, err = overrides(set); err != nil {
+				return err
+			}
+			r.Action = task.Action{Actor: p.actor(as), Reason: reason}
+			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.rerun(c.Context(), db, args[0], r) })
+		},
+	}
+	c.Flags().StringVar(&r.From, "from", "", "this step and everything after it")
+	c.Flags().BoolVar(&r.OnlyFailed, "only-failed", false, "what did not end well, and everything after it")
+	c.Flags().StringVar(&r.Step, "step", "", "this step alone, or one element of it: STEP[ELEMENT]")
+	c.MarkFlagsMutuallyExclusive("from", "only-failed", "step")
+	c.Flags().StringArrayVar(&set, "set", nil, "a setting of a step that runs again: STEP.SETTING=VALUE, the value as JSON or text")
+	c.Flags().StringVar(&reason, "reason", "", "why; the run and the audit log show it")
+	asFlag(c.Flags(), &as)
+	return c
+}
+
+// overrides reads STEP.SETTING=VALUE. What is no JSON is text.
+func overrides(set []string) (map[string]map[string]json.RawMessage, error) {
+	all := map[string]map[string]json.RawMessage{}
+	for _, s := range set {
+		name, value, given := strings.Cut(s, "=")
+		step, setting, dotted := strings.Cut(name, ".")
+		if !given || !dotted || step == "" || setting == "" || strings.Contains(setting, ".") {
+			return nil, usage("--set %s: it is STEP.SETTING=VALUE, with a setting that stands directly under with", s)
+		}
+		raw := json.RawMessage(value)
+		if !json.Valid(raw) {
+			raw, _ = json.Marshal(value) // texts always marshal
+		}
+		if all[step] == nil {
+			all[step] = map[string]json.RawMessage{}
+		}
+		all[step][setting] = raw
+	}
+	return all, nil
+}
+
+func (p *program) rerun(ctx context.Context, db *store.DB, prefix string, r task.Rerun) error {
+	old, err := oneRun(ctx, db, prefix)
+	if err != nil {
+		return err
+	}
+	r.RunID = old.ID
+	run, err := db.Rerun(ctx, r)
+	if err != nil {
+		return usage("%w", err)
+	}
+	if p.output == "json" {
+		return p.json(newRunView(run, task.Run{}))
+	}
+	fmt.Fprintf(p.stdout, "run %s is version %d of %s\n", run.ID, run.Version, keyName(run))
+	fmt.Fprintf(p.stderr, "madeira serve works at it; see madeira runs show %s\n", run.ID[:13])
+	return nil
+}
