@@ -262,14 +262,14 @@ func TestRun_AStepThatWaitsHoldsNoSlotAndIsCalledAgain(t *testing.T) {
 			}
 			return step.Output{
 				Values:  map[string]any{"asked": "finance"},
-				Effects: []step.Effect{step.Wait{Expire: 5 * time.Hour}},
+				Effects: []step.Effect{step.Wait{Expire: 5 * time.Minute}},
 			}, nil
 		}, "echo": echo})
 		run := w.create("k", task.NewTask{Step: "sign", Type: "approval", Timeout: time.Minute}, echoes("beside", `{}`))
 		cfg := w.config("one")
-		cfg.Slots = 1
+		cfg.Slots, cfg.Poll = 1, time.Minute
 		stop := w.start(w.engine(cfg))
-		time.Sleep(time.Hour) // of the bubble
+		time.Sleep(time.Minute) // of the bubble
 		sign := w.task(run, "sign")
 		if sign.State != task.Waiting || sign.Attempt != 0 || string(sign.Outputs) != `{"asked":"finance"}` || w.task(run, "beside").State != task.Success {
 			t.Errorf("the step is %s in attempt %d with %s, the one beside it %s", sign.State, sign.Attempt, sign.Outputs, w.task(run, "beside").State)
