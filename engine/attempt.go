@@ -64,12 +64,12 @@ type ask struct{ light, heavy int }
 
 func (n ask) total() int { return n.light + n.heavy }
 
-// count adds n to the kind of slot that the attempt takes.
-func (a *attempt) count(to *ask, n int) {
-	if a.heavy {
-		to.heavy += n
+// add counts n more slots of a kind.
+func (a *ask) add(heavy bool, n int) {
+	if heavy {
+		a.heavy += n
 	} else {
-		to.light += n
+		a.light += n
 	}
 }
 
@@ -82,7 +82,7 @@ func (b *board) add(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.attempts[a.Hold] = a
-	a.count(&b.busy, 1)
+	b.busy.add(a.heavy, 1)
 }
 
 // end takes the outcome of an attempt; its lease is renewed until it is written. Its
@@ -101,7 +101,7 @@ func (b *board) end(a *attempt, o task.Outcome) {
 // is held.
 func (b *board) vacate(a *attempt) {
 	if !a.stuck {
-		a.count(&b.busy, -1)
+		b.busy.add(a.heavy, -1)
 	}
 	nudge(b.changed)
 }
@@ -120,7 +120,7 @@ func (b *board) giveUp(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.stuck = true
-	a.count(&b.stuck, 1)
+	b.stuck.add(a.heavy, 1)
 }
 
 // free gives the slot of an attempt back that was given up: its Runner has
@@ -128,8 +128,8 @@ func (b *board) giveUp(a *attempt) {
 func (b *board) free(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a.count(&b.busy, -1)
-	a.count(&b.stuck, -1)
+	b.busy.add(a.heavy, -1)
+	b.stuck.add(a.heavy, -1)
 	nudge(b.changed)
 }
 

@@ -33,6 +33,7 @@ type dispatcher struct {
 	flying   int              // calls without an answer yet
 	asked    ask              // slots that those calls want to fill
 	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
+	queued   ask              // what the last call that filled all slots it offered got, 0 when it left some free
 	failures int              // calls that failed in a row
 	offered  ask              // free slots that a call found nothing for; -1 where there may be something
 	resume   <-chan time.Time // after a failure: when to call again; nil: at once
@@ -103,8 +104,13 @@ func (d *dispatcher) want(free ask) task.Want {
 	}
 	w.N = min(max(free.light-d.asked.light, 0), most)
 	w.Heavy = max(free.heavy-d.asked.heavy, 0)
-	w.Oldest = (d.claims.light%oldestTurn + w.N) / oldestTurn
-	w.HeavyOldest = (d.claims.heavy%oldestTurn + w.Heavy) / oldestTurn
+	// Where slots stay free everything that is due is claimed anyway.
+	if d.queued.light > 0 {
+		w.Oldest = (d.claims.light%oldestTurn + w.N) / oldestTurn
+	}
+	if d.queued.heavy > 0 {
+		w.HeavyOldest = (d.claims.heavy%oldestTurn + w.Heavy) / oldestTurn
+	}
 	return w
 }
 
@@ -167,13 +173,31 @@ func (d *dispatcher) pass(a answer) {
 	if a.got.Held {
 		d.gates.hurry()
 	}
-	full := len(a.got.Claimed) >= a.want.N+a.want.Heavy
-	if full {
+	var got ask
+	for _, c := range a.got.Claimed {
+		got.add(slices.Contains(d.heavy, c.Type), 1)
+	}
+	if a.want.N > 0 {
+		d.queued.light = filled(got.light, a.want.N)
+	}
+	if a.want.Heavy > 0 {
+		d.queued.heavy = filled(got.heavy, a.want.Heavy)
+	}
+	if filled(got.light, a.want.N)+filled(got.heavy, a.want.Heavy) > 0 {
 		d.ask() // there may be more
 	}
+	full := len(a.got.Claimed) >= a.want.N+a.want.Heavy
 	if full && a.got.Readied > len(a.got.Claimed) && d.cfg.Bell != nil {
 		d.cfg.Bell.Ring()
 	}
+}
+
+// filled is what a call got when that is all it wanted, else 0.
+func filled(got, wanted int) int {
+	if got < wanted {
+		return 0
+	}
+	return got
 }
 
 // settle closes the books on what was handed in.
@@ -212,7 +236,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	left := trusted(asked, lease).Sub(now)
 	ctx, cancel := context.WithCancelCause(d.attempts)
 	a := &attempt{Claimed: c, began: now, cancel: cancel, heavy: slices.Contains(d.heavy, c.Type)}
-	a.count(&d.claims, 1)
+	d.claims.add(a.heavy, 1)
 	a.deadline = time.AfterFunc(left, func() { cancel(errUnrenewed) })
 	d.board.add(a)
 	d.cfg.Observer.Started(c)
