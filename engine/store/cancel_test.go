@@ -113,6 +113,30 @@ func TestCancelRun_ARetryOrARescueOfAStoppedRunDoesNotComeBack(t *testing.T) {
 	})
 }
 
+func TestCancelRun_StopsTheRunsThatItStarted(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		above := create(t, db, newRun("k", steps(noop("a"))))
+		write(t, db, "UPDATE task_queue SET type = 'job' WHERE step = 'a'")
+		write(t, db, "UPDATE task_ready SET type = 'job'")
+		x, err := db.Exchange(t.Context(), worker, nil, task.Want{N: 1, Types: []string{task.TypeJob}, Lease: time.Minute})
+		if err != nil || len(x.Claimed) != 1 {
+			t.Fatalf("claimed %v, %v", x.Claimed, err)
+		}
+		made, err := db.Spawn(t.Context(), x.Claimed[0].Hold, newRun("below", steps(noop("inner"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel(t, db, above.ID)
+		for _, id := range []string{above.ID, made.Run.ID} {
+			if got := status(t, db, id); got != task.RunCancelled {
+				t.Errorf("run %s is %s, want cancelled", id, got)
+			}
+		}
+		sound(t, db)
+	})
+}
+
 func TestExpire_StopsRunsThatAreOutOfTime(t *testing.T) {
 	t.Parallel()
 	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
@@ -17,7 +18,7 @@ func TestCheck_SeesPlantedViolations(t *testing.T) {
 		{"I05", "UPDATE task_log SET to_state = 'blocked' WHERE seq = 1"},
 		{"I06", "UPDATE task_log SET seq = 7 WHERE seq = 2"},
 		{"I06", "DELETE FROM task_log WHERE seq = 2"},
-		{"I06", "UPDATE task_log SET claimed_at = (SELECT l.claimed_at FROM task_log l WHERE l.task_id = task_log.task_id AND l.seq = 1) WHERE seq = 2 AND task_id = (SELECT min(id) FROM task_queue)"},
+		{"I06", "UPDATE task_log SET claimed_at = (SELECT l.claimed_at FROM task_log l WHERE l.task_id = task_log.task_id AND l.seq = 1) WHERE seq = 2 AND task_id = (SELECT id FROM task_queue WHERE step = 'a')"},
 		{"I06", "UPDATE task_queue SET state = 'error' WHERE step = 'b'"},
 		{"I07", "UPDATE task_queue SET fence = fence + 1 WHERE step = 'a'"},
 		{"I07", "UPDATE task_queue SET attempt = 9 WHERE step = 'b'"},
@@ -32,8 +33,42 @@ func TestCheck_SeesPlantedViolations(t *testing.T) {
 		{"run", "UPDATE run SET status = 'success'"},
 		{"run", "UPDATE run SET status = 'pending'"},
 		{"run", "UPDATE run SET version = 2"},
+		{"run", "UPDATE run SET later_steps = 1"},
+		{"run", "UPDATE run SET phase = 'finally'"},
+		{"run", "UPDATE run SET stopped = 'cancelled', status = 'success', open_steps = 0, finished_at = created_at"},
+		{"I05", "UPDATE task_log SET reason = 'reused', claimed_at = NULL WHERE to_state = 'success' AND task_id = (SELECT id FROM task_queue WHERE step = 'a')"},
+		{"I05", "UPDATE task_log SET from_state = 'error', reason = NULL WHERE seq = 2 AND task_id = (SELECT id FROM task_queue WHERE step = 'a')"},
+		{"I14", "INSERT INTO task_slot (key, slot, task_id) SELECT 'one', 2, id FROM task_queue WHERE step = 'lim'"},
+		{"I14", "INSERT INTO task_slot (key, slot, task_id) SELECT 'one', 1, id FROM task_queue WHERE step = 'a'"},
+		{"I16", "DELETE FROM dead_letter"},
+		{"I16", "INSERT INTO dead_letter (task_id, type) SELECT id, type FROM task_queue WHERE step = 'a'"},
+		{"I18", "DELETE FROM task_held"},
+		{"I18", "INSERT INTO task_later (task_id, run_at) SELECT id, run_at FROM task_queue WHERE step = 'lim'"},
+		{"I18", "INSERT INTO task_slot (key, slot, task_id) VALUES ('two', 1, 4711)"},
+		{"I18", "UPDATE task_queue SET state = 'waiting', reason = 'elements' WHERE step = 'lim'"},
+		{"arc", "INSERT INTO run_archive SELECT * FROM run"},
+		{"arc", "INSERT INTO task_archive SELECT * FROM task_queue WHERE step = 'a'"},
+		{"arc", "UPDATE run_archive SET finished_at = NULL"},
+		{"arc", "UPDATE task_archive SET state = 'pending'"},
+		{"arc", "DELETE FROM run_archive"},
+		{"arc", "DELETE FROM task_log_archive"},
+		{"arc", "INSERT INTO run_archiving SELECT id FROM run"},
 	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		create(t, db, newRun("gone", steps(noop("a"))))
+		work(t, db)
+		if _, err := db.Enqueue(t.Context(), []task.Lone{{Type: "noop"}}); err != nil {
+			t.Fatal(err)
+		}
+		work(t, db)
+		if got, err := db.Archive(t.Context(), -time.Hour, 1_000_000); err != nil || got.Runs != 1 || got.Lone != 1 {
+			t.Fatalf("archived %+v, %v", got, err)
+		}
+		limited := noop("lim")
+		limited.Limits = []task.Limit{{Key: "one", Slots: 1}}
+		create(t, db, newRun("held", steps(limited)))
+		create(t, db, newRun("dead", steps(noop("d"))))
+		exchange(t, db, 0, fail(claim(t, db, 1)[0]))
 		create(t, db, newRun("k", steps(noop("a"), noop("b", "a"), noop("c", "b"))))
 		exchange(t, db, 0, task.Outcome{Hold: claim(t, db, 1)[0].Hold, To: task.Pending, Reason: task.ReasonRetry})
 		b := exchange(t, db, 1, ok(claim(t, db, 1)[0])).Claimed[0]
@@ -49,7 +84,10 @@ type plant struct{ want, plant string }
 // planted shows that the checker sees each of the violations and none without them.
 func planted(t *testing.T, db *store.DB, plants []plant) {
 	t.Helper()
-	tables := []string{"task_log", "task_queue", "task_ready", "task_held", "task_later", "task_undecided", "dead_letter", "run", "run_undecided"}
+	tables := []string{
+		"task_log", "task_queue", "task_ready", "task_held", "task_later", "task_undecided", "task_slot", "dead_letter", "run", "run_undecided",
+		"run_archive", "task_archive", "task_log_archive", "run_archiving",
+	}
 	for _, table := range tables {
 		write(t, db, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
 	}
