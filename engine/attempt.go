@@ -93,6 +93,7 @@ func (b *board) end(a *attempt, o task.Outcome) {
 	a.ended = true
 	a.deadline.Stop()
 	o.Alone, o.Ungated = a.RunID == "", !a.Limited && a.Circuit == ""
+	o.Topmost = a.Run != nil && a.Run.ParentTask == 0
 	b.done = append(b.done, o)
 	b.vacate(a)
 }

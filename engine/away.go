@@ -28,9 +28,9 @@ type away struct {
 
 	mu     sync.Mutex
 	open   map[string]bool // calls that failed the last time
-	said   time.Time // the last line
-	silent int       // failures since then
-	since  time.Time // zero: it is there
+	said   time.Time       // the last line
+	silent int             // failures since then
+	since  time.Time       // zero: it is there
 }
 
 // failed notes that a call was not answered.

@@ -181,7 +181,7 @@ func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) 
 		return task.Scope{}, nil
 	}
 	if c.Run != nil && len(c.Refs) == 0 && (c.Run.Key == "" || c.Run.Version == 1 || c.Step == "") {
-		return task.Scope{Run: *c.Run}, nil // no other step and no earlier version to ask for
+		return task.Scope{Run: *c.Run, Phase: task.PhaseMain}, nil // no other step and no earlier version to ask for
 	}
 	scope, err := e.cfg.Queue.Scope(ctx, c)
 	if err != nil {

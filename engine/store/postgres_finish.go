@@ -115,7 +115,10 @@ const pgFlow = `, hit AS MATERIALIZED (
   RETURNING r.id, r.open_steps, r.later_steps, r.parent_task, r.finished_at
 ), next_phase AS (
   INSERT INTO run_undecided (run_id) SELECT id FROM settled WHERE open_steps = 0 AND later_steps > 0 ON CONFLICT DO NOTHING RETURNING run_id
-), child AS (
+)`
+
+// pgChild wakes the tasks that wait for the runs that are over.
+const pgChild = `, child AS (
   UPDATE task_queue t SET state = 'pending', reason = 'child', detail = 'child', moves = t.moves + 1
   FROM settled s WHERE t.id = s.parent_task AND t.state = 'waiting' AND s.finished_at IS NOT NULL
   RETURNING t.id, t.type, t.priority, t.run_id, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
@@ -167,7 +170,7 @@ UNION ALL SELECT -3, (SELECT count(*) FROM ready_held)`
 
 // parts says what the outcomes of a batch ask for. Most batches ask for little, and
 // what a statement does not have costs nothing.
-type parts struct{ plain, again, dead, slots, circuit, flow, effects bool }
+type parts struct{ plain, again, dead, slots, circuit, flow, child, effects bool }
 
 func partsOf(rows []ended) parts {
 	p := parts{plain: true}
@@ -179,6 +182,7 @@ func partsOf(rows []ended) parts {
 		p.slots = p.slots || !e.Ungated
 		p.circuit = p.circuit || !e.Ungated
 		p.flow = p.flow || !e.Alone
+		p.child = p.child || !e.Alone && !e.Topmost
 		p.effects = p.effects || len(e.messages) > 0 || len(e.Artifacts) > 0
 	}
 	return p
@@ -191,7 +195,7 @@ func (p parts) text() string {
 	for _, part := range []struct {
 		wanted bool
 		text   string
-	}{{p.again, pgAgain}, {p.dead, pgDead}, {p.slots, pgSlots}, {p.circuit, pgCircuit}, {p.flow, pgFlow}, {p.effects, pgEffects}} {
+	}{{p.again, pgAgain}, {p.dead, pgDead}, {p.slots, pgSlots}, {p.circuit, pgCircuit}, {p.flow, pgFlow}, {p.child, pgChild}, {p.effects, pgEffects}} {
 		if part.wanted {
 			b.WriteString(part.text)
 		}

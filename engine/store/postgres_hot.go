@@ -145,12 +145,12 @@ func (a *answer) readClaimed(rows pgx.Rows, lease time.Duration) (took time.Dura
 	var us int64
 	for rows.Next() {
 		var c task.Claimed
-		var payload, refs, retry, each, forEach []byte
+		var payload, refs, retry, each, forEach, run []byte
 		var timeout int64
 		var at *time.Time
 		err := rows.Scan(&us, &c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs,
 			&c.Attempt, &c.Crashes, &retry, &timeout, &c.Priority, &at,
-			&each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken)
+			&each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken, &run)
 		if err != nil {
 			return 0, err
 		}
@@ -159,8 +159,14 @@ func (a *answer) readClaimed(rows pgx.Rows, lease time.Duration) (took time.Dura
 		}
 		c.At, c.Lease, c.Each, c.ForEach = at.UTC(), lease, each, forEach
 		fillClaimed(&c, payload, refs, retry, timeout)
+		if run != nil {
+			if c.Run, err = readRun(run); err != nil {
+				return 0, err
+			}
+		}
 		a.claimed = append(a.claimed, c)
 	}
+	shareRuns(a.claimed)
 	return time.Duration(us) * time.Microsecond, rows.Err()
 }
 

@@ -31,8 +31,16 @@ const pgClaimed = `
 SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint, coalesce(id, 0), coalesce(fence, 0),
   coalesce(run_id::text, ''), coalesce(step, ''), coalesce(element, ''), coalesce(type, ''), coalesce(upstream_key, ''), payload, refs,
   coalesce(attempt, 0), coalesce(crashes, 0), retry, coalesce(timeout_ms, 0), coalesce(priority, 0), claimed_at,
-  each, for_each, coalesce(max_parallel, 0), coalesce(continue_on_error, false), coalesce(limited, false), coalesce(circuit, ''), coalesce(detail, '')
+  each, for_each, coalesce(max_parallel, 0), coalesce(continue_on_error, false), coalesce(limited, false), coalesce(circuit, ''), coalesce(detail, ''),
+  CASE WHEN step IS NOT NULL AND row_number() OVER (PARTITION BY run_id) = 1 THEN (` + pgRun + `) END
 FROM (SELECT) AS once LEFT JOIN claimed ON true`
+
+// pgRun is the run of a step, with the first of its steps that a claim got: most
+// steps need to know no more. In the phases after main they do.
+const pgRun = `SELECT row_to_json(q) FROM (
+    SELECT id, job, job_digest, coalesce(upstream_key, '') AS upstream_key, coalesce(version, 0) AS version, status, trigger, due_at, inputs, period, base_dir, connections,
+      coalesce(reason, '') AS reason, coalesce(actor, '') AS actor, coalesce(parent_task, 0) AS parent_task, created_at
+    FROM run r WHERE r.id = claimed.run_id AND r.phase = 'main') AS q`
 
 // Nothing is picked for which a hold stands, but for the probes of a circuit. The
 // first condition is evaluated once, the others only while something is held.

@@ -88,6 +88,7 @@ type Outcome struct {
 	Unspent   bool          // the attempt does not count
 	Delay     time.Duration // of a move to pending: how long from now, by the database's clock; of one to waiting: when it expires, 0 never
 	Alone     bool          // the task belongs to no run: nothing waits for it. False where that is not known
+	Topmost   bool          // no task waits for its run. False where that is not known
 	Ungated   bool          // it holds no slots and speaks with no downstream. False where that is not known
 	Limited   bool          // as in Claimed
 	Circuit   string        // as in Claimed

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"madeira/engine/task"
+)
+
+// claimedRun is a run as pgRun writes it.
+type claimedRun struct {
+	ID          string          `json:"id"`
+	Job         string          `json:"job"`
+	JobDigest   string          `json:"job_digest"`
+	Key         string          `json:"upstream_key"`
+	Version     int             `json:"version"`
+	Status      task.RunStatus  `json:"status"`
+	Trigger     string          `json:"trigger"`
+	DueAt       time.Time       `json:"due_at"`
+	Inputs      json.RawMessage `json:"inputs"`
+	Period      json.RawMessage `json:"period"`
+	BaseDir     string          `json:"base_dir"`
+	Connections []string        `json:"connections"`
+	Reason      string          `json:"reason"`
+	Actor       string          `json:"actor"`
+	ParentTask  int64           `json:"parent_task"`
+	CreatedAt   time.Time       `json:"created_at"`
+}
+
+func readRun(raw []byte) (*task.Run, error) {
+	var r claimedRun
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, fmt.Errorf("read the run of a claimed task: %w", err)
+	}
+	if string(r.Period) == "null" {
+		r.Period = nil
+	}
+	return &task.Run{
+		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status, Trigger: r.Trigger,
+		DueAt: r.DueAt.UTC(), Inputs: r.Inputs, Period: r.Period, BaseDir: r.BaseDir, Connections: r.Connections,
+		Reason: r.Reason, Actor: r.Actor, ParentTask: r.ParentTask, CreatedAt: r.CreatedAt.UTC(),
+	}, nil
+}
+
+// shareRuns gives each claimed step of a run what came with the first of them.
+func shareRuns(claimed []task.Claimed) {
+	runs := map[string]*task.Run{}
+	for _, c := range claimed {
+		if c.Run != nil {
+			runs[c.RunID] = c.Run
+		}
+	}
+	for i, c := range claimed {
+		if c.Step != "" {
+			claimed[i].Run = runs[c.RunID]
+		}
+	}
+}
