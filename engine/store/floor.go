@@ -23,14 +23,18 @@ type floors struct {
 type floor struct {
 	priority int
 	id       int64
+	slow     int       // claims from the start in a row that took long
 	until    time.Time // when to go from the start again; zero: that is fast
 }
 
 const (
 	// A claim that takes longer than this and slowTask for each task it got has
 	// walked past something: without that it takes less than a millisecond.
-	slowClaim = 10 * time.Millisecond
+	slowClaim = 20 * time.Millisecond
 	slowTask  = 100 * time.Microsecond
+
+	// One slow claim may be that of a busy machine.
+	slowInARow = 3
 
 	rescan = time.Second
 )
@@ -53,7 +57,9 @@ func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration
 		return
 	}
 	low := f.all[key]
-	low.until = time.Now().Add(rescan)
+	if low.slow++; low.slow >= slowInARow {
+		low.until = time.Now().Add(rescan)
+	}
 	for i, c := range claimed {
 		if i == 0 || cmp.Or(cmp.Compare(c.Priority, low.priority), cmp.Compare(c.TaskID, low.id)) < 0 {
 			low.priority, low.id = c.Priority, c.TaskID
