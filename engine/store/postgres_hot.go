@@ -52,15 +52,17 @@ func (p *postgres) claiming(now *time.Time, b batch, w task.Want) claim {
 		args:     []any{now, b.worker, w.Types, w.N, w.Lease.Microseconds(), b.claim},
 		answered: func([]task.Claimed, time.Duration) {},
 	}
+	f, low := p.floors.of(w)
 	pick := pgPick
-	switch f, low := p.floors.of(w); {
+	switch {
 	case w.RunID != "":
 		pick, c.args = pgPickOfRun, append(c.args, w.RunID)
-	case w.Oldest > 0:
-		pick, c.args = pgPickAged, append(c.args, w.Oldest)
 	case low:
 		pick, c.args = pgPickFrom, append(c.args, f.priority, f.id)
-	default:
+	case w.Oldest > 0:
+		pick, c.args = pgPickAged, append(c.args, w.Oldest)
+	}
+	if w.RunID == "" && !low {
 		c.answered = func(claimed []task.Claimed, took time.Duration) { p.floors.scanned(w, claimed, took) }
 	}
 	c.text = pick + pgClaim + pgClaimed
