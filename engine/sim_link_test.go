@@ -99,15 +99,7 @@ func (l link) Rescue(ctx context.Context, limit int) (int, error) {
 }
 
 func (l link) Promote(ctx context.Context, limit int) (int, time.Duration, error) {
-	type promoted struct {
-		n    int
-		next time.Duration
-	}
-	p, err := disturbed(ctx, l, func() (p promoted, err error) {
-		p.n, p.next, err = l.to.Promote(ctx, limit)
-		return p, err
-	})
-	return p.n, p.next, err
+	return l.timed(ctx, func() (int, time.Duration, error) { return l.to.Promote(ctx, limit) })
 }
 
 func (l link) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
@@ -115,12 +107,74 @@ func (l link) Undecided(ctx context.Context, limit int) ([]task.Undecided, error
 }
 
 func (l link) Decide(ctx context.Context, decisions []task.Decision) error {
-	_, err := disturbed(ctx, l, func() (struct{}, error) { return struct{}{}, l.to.Decide(ctx, decisions) })
-	return err
+	return l.tell(ctx, func() error { return l.to.Decide(ctx, decisions) })
 }
 
 func (l link) Scope(ctx context.Context, t task.Claimed) (task.Scope, error) {
 	return disturbed(ctx, l, func() (task.Scope, error) { return l.to.Scope(ctx, t) })
+}
+
+func (l link) Expand(ctx context.Context, h task.Hold, elements []task.Element) error {
+	return l.tell(ctx, func() error { return l.to.Expand(ctx, h, elements) })
+}
+
+func (l link) Elements(ctx context.Context, taskID int64) ([]task.ElementResult, error) {
+	return disturbed(ctx, l, func() ([]task.ElementResult, error) { return l.to.Elements(ctx, taskID) })
+}
+
+func (l link) Spawn(ctx context.Context, h task.Hold, run task.NewRun) (task.Created, error) {
+	return disturbed(ctx, l, func() (task.Created, error) { return l.to.Spawn(ctx, h, run) })
+}
+
+func (l link) Child(ctx context.Context, taskID int64, steps []string) (task.Scope, error) {
+	return disturbed(ctx, l, func() (task.Scope, error) { return l.to.Child(ctx, taskID, steps) })
+}
+
+func (l link) NextPhase(ctx context.Context, limit int) (int, error) {
+	return disturbed(ctx, l, func() (int, error) { return l.to.NextPhase(ctx, limit) })
+}
+
+func (l link) Expire(ctx context.Context, limit int) (int, error) {
+	return disturbed(ctx, l, func() (int, error) { return l.to.Expire(ctx, limit) })
+}
+
+func (l link) Admit(ctx context.Context, limit int) (int, time.Duration, error) {
+	return l.timed(ctx, func() (int, time.Duration, error) { return l.to.Admit(ctx, limit) })
+}
+
+func (l link) Sweep(ctx context.Context, limit int) (int, error) {
+	return disturbed(ctx, l, func() (int, error) { return l.to.Sweep(ctx, limit) })
+}
+
+func (l link) Judge(ctx context.Context, failed map[string]task.Failure) ([]task.CircuitChange, time.Duration, error) {
+	type judged struct {
+		changes []task.CircuitChange
+		next    time.Duration
+	}
+	j, err := disturbed(ctx, l, func() (j judged, err error) {
+		j.changes, j.next, err = l.to.Judge(ctx, failed)
+		return j, err
+	})
+	return j.changes, j.next, err
+}
+
+// tell is a call whose only answer is that it was done.
+func (l link) tell(ctx context.Context, do func() error) error {
+	_, err := disturbed(ctx, l, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// timed is a call that says how much it did and when there is more to do.
+func (l link) timed(ctx context.Context, do func() (int, time.Duration, error)) (int, time.Duration, error) {
+	type done struct {
+		n    int
+		next time.Duration
+	}
+	d, err := disturbed(ctx, l, func() (d done, err error) {
+		d.n, d.next, err = do()
+		return d, err
+	})
+	return d.n, d.next, err
 }
 
 // work is a step: it takes its time, sometimes deaf to its cancellation, and has

@@ -152,8 +152,8 @@ func simTemplate(t *testing.T) string {
 // and the number of polls cost anything.
 const (
 	simLease   = 6 * time.Second
-	simPoll    = 5 * time.Second
-	simHorizon = 30 * time.Second // of faults
+	simPoll    = 8 * time.Second
+	simHorizon = 20 * time.Second // of faults
 	simDeaf    = 3 * simLease     // for which a step may not listen
 	simPatient = time.Hour        // until everything has to be over after the last fault
 )

@@ -25,10 +25,10 @@ func (s *sim) verdict(ctx context.Context) []string {
 		{"I03 has more than one effect or claim of one attempt", `
 			SELECT task_id, fence FROM witness GROUP BY kind, task_id, fence HAVING count(*) > 1`},
 		{"I03 is a success without the effect of its attempt", `
-			SELECT id, fence FROM task_queue t WHERE state = 'success' AND type IN ('work', 'deliver')
+			SELECT id, fence FROM task_queue t WHERE state = 'success' AND type IN ('work', 'deliver') AND for_each IS NULL
 			AND NOT EXISTS (SELECT 1 FROM witness e WHERE e.kind = 'effect' AND e.task_id = t.id AND e.fence = t.fence)`},
 		{"I08 is a success with the result of another attempt", `
-			SELECT id, fence FROM task_queue WHERE state = 'success' AND type IN ('work', 'deliver')
+			SELECT id, fence FROM task_queue WHERE state = 'success' AND type IN ('work', 'deliver') AND for_each IS NULL
 			AND json_extract(outputs, '$.fence') <> fence`},
 		{"I02 is not over", `
 			SELECT id, fence FROM task_queue WHERE state NOT IN ('success', 'error', 'skipped', 'cancelled')`},

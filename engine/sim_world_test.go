@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,6 +42,7 @@ type sim struct {
 	mu      sync.Mutex
 	workers []*simWorker // those that are alive
 	started int
+	runs    []string       // those made at the beginning
 	gone    sync.WaitGroup // every engine there ever was
 }
 
@@ -105,67 +105,6 @@ func (s *sim) exec(query string, args ...any) {
 	}
 }
 
-// createRuns makes a few runs of random shape.
-func (s *sim) createRuns(rng *rand.Rand) {
-	s.Helper()
-	for i := range 1 + rng.IntN(3) {
-		job := fmt.Sprint("job", i)
-		_, err := s.db.CreateRun(s.Context(), task.NewRun{
-			Run:   task.Run{Job: job, JobDigest: "sha256:job", Key: "k", Trigger: "manual", DueAt: time.Now(), Inputs: json.RawMessage(`{}`)},
-			Job:   task.JobVersion{Name: job, Digest: "sha256:job", Path: "job.yaml", Source: []byte("name: job\n")},
-			Tasks: simSteps(rng),
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
-	}
-}
-
-// simSteps returns the steps of a chain, a diamond, a fan or any graph.
-func simSteps(rng *rand.Rand) []task.NewTask {
-	n := 1 + rng.IntN(8)
-	needs := func(i int) []string { return nil }
-	name := func(i int) string { return fmt.Sprint("s", i) }
-	switch shape := rng.IntN(4); shape {
-	case 0: // a chain
-		needs = func(i int) []string { return []string{name(i - 1)} }
-	case 1: // a diamond
-		needs = func(i int) []string {
-			if i < n-1 {
-				return []string{name(0)}
-			}
-			var all []string
-			for before := 1; before < i; before++ {
-				all = append(all, name(before))
-			}
-			return all
-		}
-	case 2: // any graph
-		needs = func(i int) []string {
-			var some []string
-			for before := range i {
-				if rng.IntN(3) == 0 {
-					some = append(some, name(before))
-				}
-			}
-			return some
-		}
-	}
-	steps := make([]task.NewTask, n)
-	for i := range steps {
-		steps[i] = task.NewTask{
-			Step: name(i), Type: "work", Settings: json.RawMessage(`{}`), Priority: 100 + rng.IntN(3),
-			Retry:     task.Retry{MaxAttempts: 1 + rng.IntN(4), Delay: time.Second, MaxDelay: 4 * time.Second},
-			Condition: []string{"", "", "", "", "always()", "failure()", "success()"}[rng.IntN(7)],
-			Timeout:   []time.Duration{0, 0, simLease}[rng.IntN(3)],
-		}
-		if i > 0 {
-			steps[i].Needs = needs(i)
-		}
-	}
-	return steps
-}
-
 // A simWorker is a process: an engine, and the line to the database on which its
 // calls are disturbed. Its fields change while it runs.
 type simWorker struct {
@@ -193,8 +132,9 @@ func (s *sim) startWorker() {
 	if err != nil {
 		s.Fatal(err)
 	}
+	l := link{to: s.db, of: w}
 	e, err := engine.New(engine.Config{
-		Queue: link{to: s.db, of: w}, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
+		Queue: l, Flow: l, Gates: l, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
 		Clock: w.now, Worker: w.name, Scratch: s.scratch, Slots: 1 + w.rng.IntN(3), Lease: simLease, Poll: simPoll,
 		Grace: time.Second, Patience: time.Second, Logger: s.log.With("worker", w.name),
 	})
@@ -308,6 +248,8 @@ func (s *sim) storm(rng *rand.Rand) {
 			w.mu.Lock()
 			w.offset += upTo(20*time.Minute) - 10*time.Minute
 			w.mu.Unlock()
+		case len(s.runs) > 1:
+			s.cancel(s.runs[rng.IntN(len(s.runs))])
 		}
 		s.mu.Unlock()
 	}
