@@ -3,7 +3,9 @@ package store_test
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,22 +172,18 @@ func TestExpire_StopsRunsThatAreOutOfTime(t *testing.T) {
 func TestFault_F71_CancelledOrFinishedAndNeverBoth(t *testing.T) {
 	t.Parallel()
 	storetest.EachWith(t, store.Options{MaxConns: 24}, func(t *testing.T, db *store.DB) {
-		const runs = 500
-		seed := rand.Uint64()
-		t.Log("seed", seed)
-		random := rand.New(rand.NewPCG(seed, 1))
-		var ids []string
-		for range runs {
-			n := newRun("", steps(noop("a"), noop("b", "a"), noop("c", "a"), noop("d", "b", "c"), finally(noop("z"))))
-			ids = append(ids, create(t, db, n).ID)
-		}
+		const cancellers, each = 4, 125
 		stop := make(chan struct{})
-		var workers sync.WaitGroup
+		var workers, people sync.WaitGroup
 		for range 3 {
 			workers.Go(func() { toil(t, db, stop) })
 		}
-		random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-		finished := cancelAll(t, db, ids)
+		var late atomic.Int64
+		for range cancellers {
+			people.Go(func() { late.Add(int64(cancelSome(t, db, each))) })
+		}
+		people.Wait()
+		finished := int(late.Load())
 		close(stop)
 		workers.Wait()
 		workPhases(t, db)
@@ -199,16 +197,23 @@ func TestFault_F71_CancelledOrFinishedAndNeverBoth(t *testing.T) {
 			WHERE t.phase = 'main' AND t.claimed_at > r.stopped_at`); n != 0 {
 			t.Errorf("%d steps began after the cancel", n)
 		}
-		t.Logf("%d of %d runs had finished before their cancel", finished, runs)
+		t.Logf("%d of %d runs had finished before their cancel", finished, cancellers*each)
 		sound(t, db)
 	})
 }
 
-// cancelAll cancels runs one after the other and returns how many were over.
-func cancelAll(t *testing.T, db *store.DB, ids []string) int {
+// cancelSome makes runs, cancels each at a random instant of its life, and returns
+// how many were over by then.
+func cancelSome(t *testing.T, db *store.DB, n int) int {
 	finished := 0
-	for _, id := range ids {
-		_, err := db.CancelRun(t.Context(), id, person)
+	for range n {
+		made, err := db.CreateRun(t.Context(), newRun("", steps(noop("a"), noop("b", "a"), noop("c", "a"), noop("d", "b", "c"), finally(noop("z")))))
+		if err != nil {
+			t.Error(err)
+			return finished
+		}
+		<-time.After(rand.N(60 * time.Millisecond))
+		_, err = db.CancelRun(t.Context(), made.Run.ID, person)
 		var over *store.RunStateError
 		if errors.As(err, &over) {
 			finished++
@@ -230,14 +235,18 @@ func toil(t *testing.T, db *store.DB, stop <-chan struct{}) {
 			t.Error(err)
 			return
 		}
+		held := make([]task.Hold, len(x.Claimed))
+		for i, c := range x.Claimed {
+			held[i] = c.Hold
+		}
+		beat, err := db.Heartbeat(t.Context(), name, held, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
 		done = done[:0]
 		for _, c := range x.Claimed {
-			beat, err := db.Heartbeat(t.Context(), name, []task.Hold{c.Hold}, time.Minute)
-			if err != nil {
-				t.Error(err)
-			}
 			o := ok(c)
-			if len(beat.Stopped) > 0 {
+			if slices.Contains(beat.Stopped, c.Hold) {
 				o = task.Outcome{Hold: c.Hold, To: task.Cancelled, Reason: task.ReasonCancelled}
 			}
 			done = append(done, o)
