@@ -205,7 +205,7 @@ func TestFault_F02_AWorkerMayDieAtEveryPoint(t *testing.T) {
 		for i, point := range points {
 			run := r.mustCreate(fmt.Sprint("k", i),
 				task.NewTask{Step: "a", Settings: do(chores{Milliseconds: 20})},
-				task.NewTask{Step: "b", Settings: do(chores{Fails: 1}), Needs: []string{"a"}, Retry: task.Retry{MaxAttempts: 3, Delay: time.Millisecond}},
+				task.NewTask{Step: "b", Settings: do(chores{Fails: 1}), Needs: []string{"a"}, Refs: []string{"a"}, Retry: task.Retry{MaxAttempts: 3, Delay: time.Millisecond}},
 				task.NewTask{Step: "bad", Settings: do(chores{Bad: true})},
 				task.NewTask{Step: "c", Settings: do(chores{}), Needs: []string{"b", "bad"}, Condition: "always()"})
 			c := r.spawn(order{Worker: fmt.Sprint("dies ", point), RunID: run.ID, Point: point})

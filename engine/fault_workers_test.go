@@ -91,7 +91,7 @@ func TestFault_F10_APanicInTheBackgroundHarmsNobody(t *testing.T) {
 		cfg.Queue = p.relay
 		_, stop := r.start(cfg)
 		r.mustCreate("k", mixed(0, 5)...)
-		r.mustCreate("k2", task.NewTask{Step: "a"}, task.NewTask{Step: "b", Needs: []string{"a"}, Condition: "always()"})
+		r.mustCreate("k2", task.NewTask{Step: "a"}, task.NewTask{Step: "b", Needs: []string{"a"}, Refs: []string{"a"}, Condition: "always()"})
 		r.untilOver()
 		stop()
 		for _, call := range []string{"exchange", "promote", "rescue", "undecided", "scope"} {

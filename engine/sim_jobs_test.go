@@ -76,6 +76,9 @@ func simSteps(rng *rand.Rand) []task.NewTask {
 		if i > 0 {
 			steps[i].Needs = needs(i)
 		}
+		if rng.IntN(2) == 0 {
+			steps[i].Refs = steps[i].Needs
+		}
 	}
 	return steps
 }

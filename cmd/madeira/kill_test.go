@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,8 +26,8 @@ const seedVariable = "MADEIRA_TEST_SEED"
 // many times overloaded: a lease lost for want of time counts as a death, too.
 const killLease = "8s"
 
-// TestFault_F01_KilledAtRandomMoments kills serve twenty times while a schedule
-// makes a run each second, and then lets it finish.
+// TestFault_F01_KilledAtRandomMoments kills one of four that serve twenty times
+// while a schedule makes a run each second, and then lets them finish.
 func TestFault_F01_KilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	storetest.EachURL(t, func(t *testing.T, url string) { killed(t, url, 20) })
@@ -42,16 +45,21 @@ func killed(t *testing.T, url string, times int) {
 	everySecond(t, dir)
 	ok(t, "migrate", "--database", url)
 
-	k := killer{t: t, dir: dir, url: url, db: database(t, url), rng: seeded(t)}
+	k := &killer{t: t, dir: dir, url: url, db: database(t, url), rng: seeded(t)}
+	silence := sync.OnceFunc(func() { // for processes that begin later
+		write(t, filepath.Join(dir, "job.yaml"), string(quiet))
+		k.dismiss()
+		k.quiet = true
+	})
 	for i := range times {
 		// Where a run takes longer than the second until the next, runs would pile
 		// up without end: without a schedule in the job none is added.
 		if runs := mustRows(t, k.db, "SELECT id FROM run"); len(runs) > times+times/4 {
-			write(t, filepath.Join(dir, "job.yaml"), string(quiet))
+			silence()
 		}
 		k.kill(i)
 	}
-	write(t, filepath.Join(dir, "job.yaml"), string(quiet))
+	silence()
 	k.finish()
 
 	wantEveryInstant(t, k.db)
@@ -83,36 +91,48 @@ func seeded(t *testing.T) *rand.Rand {
 // openTasks finds what is still to be done.
 const openTasks = "SELECT id FROM task_queue WHERE state IN ('blocked', 'pending', 'processing', 'waiting')"
 
-// A killer starts serve in a folder and ends it in ways that leave no time.
+// A killer lets four processes serve a folder and ends one after the other in a
+// way that leaves no time.
 type killer struct {
 	t        *testing.T
 	dir, url string
 	db       *sql.DB
 	rng      *rand.Rand
+	team     []*child
+	quiet    bool // no more runs are made
 }
 
-// kill starts serve and kills it at a random moment: every other time within the
-// second after it has begun to serve, else within a fifth of one after it was
-// seen to work.
-func (k killer) kill(n int) {
+// hire starts processes until there are four.
+func (k *killer) hire() {
 	k.t.Helper()
-	c := start(k.t, k.dir, nil, "serve", "--database", k.url)
-	most := time.Second
+	for len(k.team) < 4 {
+		k.team = append(k.team, start(k.t, k.dir, nil, "serve", "--database", k.url))
+	}
+}
+
+// kill kills one of the team at a random moment and starts another in its place:
+// every other time any of them, within a second, else one that was seen to work,
+// within a twentieth of one.
+func (k *killer) kill(n int) {
+	k.t.Helper()
+	k.hire()
+	c, most := k.team[k.rng.IntN(len(k.team))], time.Second
 	c.serving(k.t, k.db)
 	if n%2 == 1 {
 		eventually(k.t, childTime, "a claim, or the end of all work", func(ctx context.Context) (bool, error) {
-			if held, err := c.held(ctx, k.db, ""); held || err != nil {
-				return held, err
+			if at, err := k.working(ctx); at != nil || err != nil {
+				c = cmp.Or(at, c)
+				return err == nil, err
 			}
 			open, err := rows(ctx, k.db, openTasks)
-			return err == nil && len(open) == 0, err
+			return err == nil && len(open) == 0 && k.quiet, err
 		})
-		most /= 5
+		most /= 20
 	}
 	eventually(k.t, childTime, "a moment to kill", func(ctx context.Context) (bool, error) {
 		time.Sleep(time.Duration(k.rng.Int64N(int64(most)))) // the moment itself; nothing waits for anything here
 		c.signal(k.t, syscall.SIGSTOP)
-		spare, err := k.wouldPoison(ctx)
+		spare, err := k.wouldPoison(ctx, c)
 		if spare || err != nil {
 			c.signal(k.t, syscall.SIGCONT)
 			return false, err
@@ -123,28 +143,53 @@ func (k killer) kill(n int) {
 	if got := c.wait(k.t); got != -1 {
 		k.t.Fatalf("the child exits with %d before it is killed", got)
 	}
+	k.team = slices.DeleteFunc(k.team, func(one *child) bool { return one == c })
+	k.hire()
 }
 
-// wouldPoison reports whether a task runs over which two workers have died: the
-// third makes it an error by design, which is not what is tested here. The child
-// stands still meanwhile, so that the answer holds until it is killed.
-func (k killer) wouldPoison(ctx context.Context) (bool, error) {
-	found, err := rows(ctx, k.db, "SELECT q.id FROM task_queue q JOIN task_lease l ON l.task_id = q.id WHERE q.crashes >= 2")
+// working returns one of the team that works at something, or nil.
+func (k *killer) working(ctx context.Context) (*child, error) {
+	for _, c := range k.team {
+		if held, err := c.held(ctx, k.db, ""); held || err != nil {
+			return c, err
+		}
+	}
+	return nil, nil
+}
+
+// wouldPoison reports whether the child works at a task over which two workers
+// have died: the third makes it an error by design, which is not what is tested
+// here. The child stands still meanwhile, so that the answer holds until it is killed.
+func (k *killer) wouldPoison(ctx context.Context, c *child) (bool, error) {
+	found, err := rows(ctx, k.db, `SELECT q.id FROM task_queue q JOIN task_lease l ON l.task_id = q.id
+		JOIN worker w ON w.id = l.worker WHERE q.crashes >= 2 AND w.pid = $1`, c.cmd.Process.Pid)
 	return len(found) > 0, err
 }
 
-// finish lets serve work until nothing is left and stops it.
-func (k killer) finish() {
+// finish lets a team work until nothing is left and stops it.
+func (k *killer) finish() {
 	k.t.Helper()
-	c := start(k.t, k.dir, nil, "serve", "--database", k.url)
+	k.hire()
 	eventually(k.t, 3*childTime, "the end of all runs", func(ctx context.Context) (bool, error) {
 		open, err := rows(ctx, k.db, openTasks)
 		return err == nil && len(open) == 0, err
 	})
-	c.signal(k.t, syscall.SIGTERM)
-	if got := c.wait(k.t); got != exitOK {
-		k.t.Errorf("the last child exits with %d, want 0", got)
+	k.dismiss()
+}
+
+// dismiss stops the team in good order.
+func (k *killer) dismiss() {
+	k.t.Helper()
+	for _, c := range k.team {
+		c.serving(k.t, k.db)
+		c.signal(k.t, syscall.SIGTERM)
 	}
+	for _, c := range k.team {
+		if got := c.wait(k.t); got != exitOK {
+			k.t.Errorf("a child that was told to stop exits with %d, want 0", got)
+		}
+	}
+	k.team = nil
 }
 
 // wantEveryInstant checks that every second from the first due time to the
