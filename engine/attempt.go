@@ -62,14 +62,14 @@ type board struct {
 // An ask counts slots of both kinds.
 type ask struct{ light, heavy int }
 
-func (n ask) total() int { return n.light + n.heavy }
+func (n *ask) total() int { return n.light + n.heavy }
 
-// add counts n more slots of a kind.
-func (a *ask) add(heavy bool, n int) {
+// add counts more slots of a kind, or fewer.
+func (n *ask) add(heavy bool, by int) {
 	if heavy {
-		a.heavy += n
+		n.heavy += by
 	} else {
-		a.light += n
+		n.light += by
 	}
 }
 

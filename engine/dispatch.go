@@ -65,7 +65,7 @@ func (e *Engine) dispatch(ctx context.Context) error {
 		if ctx.Err() != nil {
 			d.leave(context.Cause(ctx))
 		}
-		d.speak()
+		d.speak() //nolint:contextcheck // what is written must be written although ctx is done
 		if d.over() {
 			return d.unwritten()
 		}
@@ -255,7 +255,7 @@ func (d *dispatcher) listen(ctx context.Context) {
 	defer poll.Stop()
 	select {
 	case a := <-d.answers:
-		d.take(a)
+		d.take(a) //nolint:contextcheck // as above: attempts outlive ctx by the grace
 	case <-d.board.changed:
 	case <-d.wake:
 		d.ask()

@@ -202,7 +202,7 @@ func (b *bench) graph(ctx context.Context, r *benchResult) error {
 }
 
 // benchRun is a run of n steps, one after the other or side by side.
-func benchRun(n int, chain bool) task.NewRun { //nolint:revive // One caller says which, by name.
+func benchRun(n int, chain bool) task.NewRun {
 	run := task.NewRun{
 		Run: task.Run{Job: "bench", JobDigest: "sha256:bench", Trigger: "manual", Inputs: json.RawMessage(`{}`)},
 		Job: task.JobVersion{Name: "bench", Digest: "sha256:bench", Path: "bench.yaml", Source: []byte("name: bench\n")},

@@ -100,7 +100,7 @@ func TestConfig_LimitsComeFromTheFileAndTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := limits{Workers: 7, Lease: 30 * time.Second, Poll: 250 * time.Millisecond, Grace: 2 * time.Minute, Memory: 128 << 20}
+	want := limits{Workers: 7, Light: 100, Lease: 30 * time.Second, Poll: 250 * time.Millisecond, Grace: 2 * time.Minute, Memory: 128 << 20}
 	if c.limits != want {
 		t.Errorf("limits = %+v, want %+v", c.limits, want)
 	}

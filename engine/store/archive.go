@@ -153,8 +153,9 @@ func (tx txn) columns(ctx context.Context, table string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer rows.Close() //nolint:errcheck // There is not a row to be read.
 	names, err := rows.Columns()
-	return names, errors.Join(err, rows.Err(), rows.Close())
+	return names, errors.Join(err, rows.Err())
 }
 
 // archiveLone moves finished tasks that were enqueued alone. They have no index:

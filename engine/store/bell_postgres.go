@@ -68,7 +68,7 @@ func (b *pgBell) ring() {
 func (b *pgBell) toll(ctx context.Context) {
 	defer close(b.ended)
 	var conn *pgx.Conn
-	defer func() { hangUp(conn) }()
+	defer func() { hangUp(conn) }() //nolint:contextcheck // the goodbye has a time of its own; ctx is over by then
 	for {
 		select {
 		case <-b.rung:
@@ -78,7 +78,7 @@ func (b *pgBell) toll(ctx context.Context) {
 		var err error
 		gap := bellGap
 		if conn, err = b.notify(ctx, conn); err != nil {
-			hangUp(conn)
+			hangUp(conn) //nolint:contextcheck // the goodbye has a time of its own; ctx is over by then
 			conn, gap = nil, bellTime
 		}
 		select {
@@ -117,7 +117,7 @@ func (b *pgBell) listen(ctx context.Context, heard func()) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", mask(err))
 	}
-	defer hangUp(conn)
+	defer hangUp(conn) //nolint:contextcheck // the goodbye has a time of its own; ctx is over by then
 	if _, err := conn.Exec(ctx, "LISTEN "+bellChannel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -60,9 +60,9 @@ func (db *DB) Enqueue(ctx context.Context, list []task.Lone) ([]task.Enqueued, e
 	switch {
 	case len(k.rows) >= flightRows:
 		db.door.idle.Add(1)
-		go db.alone(k)
+		go db.alone(k) //nolint:contextcheck // a commit is shared: no caller ends it
 	case db.door.queue(k):
-		go db.fly()
+		go db.fly() //nolint:contextcheck // as above
 	}
 	select {
 	case <-k.done:

@@ -42,7 +42,7 @@ func TestPause_KeepsATypeFromBeingClaimed(t *testing.T) {
 		create(t, db, newRun("k", list))
 		admit(t, db, 1)
 		pause(t, db, "type:src")
-		nothing(t, db) // filtered, though still among the ready
+		nothing(t, db)  // filtered, though still among the ready
 		sweep(t, db, 0) // and now set aside
 		sound(t, db)
 		if n := count(t, db, "SELECT count(*) FROM task_slot"); n != 0 {

@@ -18,7 +18,7 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	now := p.instant()
 	if len(b.ended) > 0 {
 		text, args := finishing(now, b.ended)
-		send.Queue(text, args...).Query(func(rows pgx.Rows) error { return a.readFinished(rows) })
+		send.Queue(text, args...).Query(a.readFinished)
 	}
 	for _, w := range b.want.Parts() {
 		c := p.claiming(now, b, w)

@@ -24,7 +24,7 @@ type copying struct {
 type copyRow struct {
 	id, from, parent int64 // parent 0: a step
 	state            task.State
-	reason, detail   string
+	reason           string
 	before           task.State // where the one move in its log began; "": it has none
 	unmet            int
 }
@@ -137,7 +137,8 @@ type oldElement struct {
 func (tx txn) elementRows(ctx context.Context, c *copying) (rows []copyRow, joins []dependencyRow, err error) {
 	name, only := task.SplitElement(c.r.Step)
 	for _, s := range c.old.steps {
-		if !s.ForEach || c.fates[s.Step] != task.FateAgain || !(c.r.OnlyFailed && c.sameList(s) || only != "" && s.Step == name) {
+		some := c.r.OnlyFailed && c.sameList(s) || only != "" && s.Step == name
+		if !s.ForEach || c.fates[s.Step] != task.FateAgain || !some {
 			continue
 		}
 		var old []oldElement

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -78,7 +79,11 @@ func litePlan(t *testing.T, db *store.DB, text string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	defer func() { _ = rows.Close() }()
+	defer func() {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
 	var plan []string
 	for rows.Next() {
 		var id, parent, unused int
