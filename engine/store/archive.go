@@ -153,7 +153,7 @@ func (tx txn) columns(ctx context.Context, table string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // There is not a row to be read.
+	defer rows.Close()
 	names, err := rows.Columns()
 	return names, errors.Join(err, rows.Err())
 }
