@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -84,6 +85,9 @@ func decide(u task.Undecided) task.Decision {
 	}
 	d := task.Decision{TaskID: u.TaskID, To: task.Skipped}
 	yes, err := expr.Condition(u.Condition, v)
+	if u.Scope.Problem != "" && u.Condition != "" {
+		err = errors.New(u.Scope.Problem)
+	}
 	switch {
 	case err != nil:
 		d.Reason, d.Detail = "condition_error", err.Error()

@@ -87,7 +87,7 @@ func (db *DB) stop(ctx context.Context, runID string, s stopping) (task.Run, err
 func (db *DB) children(ctx context.Context, run string) ([]string, error) {
 	var ids []string
 	err := db.bun.NewRaw(`SELECT CAST(c.id AS text) FROM task_queue t JOIN run c ON c.parent_task = t.id
-		WHERE t.run_id = ? AND t.type = ? AND c.status IN ('pending', 'running', 'waiting') ORDER BY c.id`, run, task.TypeJob).Scan(ctx, &ids)
+		WHERE t.run_id = ? AND t.type = ? AND c.trigger = 'job' AND c.status IN ('pending', 'running', 'waiting') ORDER BY c.id`, run, task.TypeJob).Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("list the runs that run %s started: %w", run, err)
 	}
@@ -116,11 +116,12 @@ func (tx txn) stop(ctx context.Context, runID string, s stopping) (task.Run, err
 	if err := tx.exec(ctx, "UPDATE run SET stopped = ?, stopped_at = ? WHERE id = ?", s.as, tx.now, run.ID); err != nil {
 		return run, err
 	}
-	if err := tx.exec(ctx, `UPDATE task_queue SET stop = ? WHERE run_id = ? AND step IS NOT NULL AND phase <> 'finally' AND state = 'processing'`, s.reason, run.ID); err != nil {
-		return run, fmt.Errorf("tell what is at work: %w", err)
-	}
 	if err := tx.cancelOpen(ctx, row, s.reason); err != nil {
 		return run, err
+	}
+	// After it: what somebody claimed before it could be locked is at work by now.
+	if err := tx.exec(ctx, `UPDATE task_queue SET stop = ? WHERE run_id = ? AND step IS NOT NULL AND phase <> 'finally' AND state = 'processing'`, s.reason, run.ID); err != nil {
+		return run, fmt.Errorf("tell what is at work: %w", err)
 	}
 	if s.by != nil {
 		if err := tx.audit(ctx, *s.by); err != nil {
@@ -139,14 +140,14 @@ func (tx txn) lockRun(ctx context.Context, id string) (runRow, error) {
 }
 
 // cancelOpen cancels everything of a run that has not begun, but finally, and
-// counts it.
+// counts it. Elements that came in since the run's tasks were locked are locked here.
 func (tx txn) cancelOpen(ctx context.Context, run runRow, reason string) error {
 	var steps []struct {
 		ID    int64
 		Phase task.Phase
 		Step  bool
 	}
-	err := tx.NewRaw("SELECT id, phase, parent_id IS NULL AS step FROM task_queue WHERE "+unfinished+" ORDER BY id", run.ID).Scan(ctx, &steps)
+	err := tx.NewRaw("SELECT id, phase, parent_id IS NULL AS step FROM task_queue WHERE "+unfinished+" ORDER BY id"+tx.dialect.forUpdate(), run.ID).Scan(ctx, &steps)
 	if err != nil {
 		return err
 	}

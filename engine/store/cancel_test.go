@@ -125,7 +125,9 @@ func TestCancelRun_StopsTheRunsThatItStarted(t *testing.T) {
 		if err != nil || len(x.Claimed) != 1 {
 			t.Fatalf("claimed %v, %v", x.Claimed, err)
 		}
-		made, err := db.Spawn(t.Context(), x.Claimed[0].Hold, newRun("below", steps(noop("inner"))))
+		below := newRun("below", steps(noop("inner")))
+		below.Run.Trigger = "job"
+		made, err := db.Spawn(t.Context(), x.Claimed[0].Hold, below)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"madeira/engine/task"
+	"madeira/jobs/step"
 )
 
 type undecidedRow struct {
@@ -93,8 +95,8 @@ func (db *DB) scopes(ctx context.Context, rows []undecidedRow) (map[string]task.
 	refs := make([][]string, len(rows))
 	names := map[string][]string{}
 	for i, r := range rows {
-		if err := json.Unmarshal(r.Refs, &refs[i]); err != nil {
-			return nil, nil, fmt.Errorf("read what task %d refers to: %w", r.ID, err)
+		if json.Unmarshal(r.Refs, &refs[i]) != nil {
+			refs[i] = nil // a stranger's: its condition will miss them
 		}
 		names[r.RunID] = append(names[r.RunID], refs[i]...)
 	}
@@ -107,6 +109,11 @@ func (db *DB) scopes(ctx context.Context, rows []undecidedRow) (map[string]task.
 		wanted := names[r.ID]
 		slices.Sort(wanted)
 		scope, err := scopeOf(ctx, db.read, r, slices.Compact(wanted))
+		var unfit *step.PermanentError
+		if errors.As(err, &unfit) {
+			// One run must not keep the others from being decided.
+			scope, err = task.Scope{Run: r.run(), Phase: r.Phase, Problem: err.Error()}, nil
+		}
 		if err != nil {
 			return nil, nil, err
 		}

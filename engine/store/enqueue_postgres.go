@@ -41,7 +41,11 @@ func (p *postgres) enqueue(ctx context.Context, rows []loneRow) ([]task.Enqueued
 	if !known {
 		return answer, nil
 	}
-	return answer, p.findKnown(ctx, rows, answer)
+	if err := p.findKnown(ctx, rows, answer); err != nil {
+		// The tasks are there: whatever this error says, it does not say otherwise.
+		return nil, fmt.Errorf("look up the keys that were known: %w: %s", ErrUnknown, err.Error())
+	}
+	return answer, nil
 }
 
 // appendEntered notes which of the ids became tasks. Both lists are ascending.

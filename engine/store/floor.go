@@ -56,6 +56,9 @@ func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration
 		delete(f.all, key)
 		return
 	}
+	if len(claimed) == 0 || w.N == w.Oldest {
+		return // there is nothing to begin at, or only by age
+	}
 	low := f.all[key]
 	if low.slow++; low.slow >= slowInARow {
 		low.until = time.Now().Add(rescan)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"madeira/engine/task"
@@ -28,10 +27,11 @@ type claimedRun struct {
 	CreatedAt   time.Time       `json:"created_at"`
 }
 
-func readRun(raw []byte) (*task.Run, error) {
+// readRun returns nil for a run that cannot be read, for Scope to say why.
+func readRun(raw []byte) *task.Run {
 	var r claimedRun
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, fmt.Errorf("read the run of a claimed task: %w", err)
+	if json.Unmarshal(raw, &r) != nil {
+		return nil
 	}
 	if string(r.Period) == "null" {
 		r.Period = nil
@@ -40,7 +40,7 @@ func readRun(raw []byte) (*task.Run, error) {
 		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status, Trigger: r.Trigger,
 		DueAt: r.DueAt.UTC(), Inputs: r.Inputs, Period: r.Period, BaseDir: r.BaseDir, Connections: r.Connections,
 		Reason: r.Reason, Actor: r.Actor, ParentTask: r.ParentTask, CreatedAt: r.CreatedAt.UTC(),
-	}, nil
+	}
 }
 
 // shareRuns gives each claimed step of a run what came with the first of them.

@@ -16,6 +16,7 @@ import (
 func child(key string, tasks ...task.NewTask) task.NewRun {
 	n := newRun(key, tasks)
 	n.Run.Job, n.Job.Name = "detail", "detail"
+	n.Run.Trigger = "job"
 	return n
 }
 

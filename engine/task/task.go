@@ -59,6 +59,7 @@ type Scope struct {
 	Run     Run
 	Steps   map[string]StepResult // the steps asked for
 	Failure *RunFailure           // what on_failure and finally see; nil in main, or when nothing failed
+	Problem string                // why Steps is not there and never will be; "" where it is
 	Earlier map[string]json.RawMessage
 	// Earlier holds the outputs of the same step in the last version of the key that ended well; nil where there is none.
 }
