@@ -22,6 +22,10 @@ BEGIN
     RAISE EXCEPTION 'madeira: the limits of a task of type "%" are not a list of limits with keys', NEW.type
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave the column out, or write [{"key": "ledger", "slots": 2}].';
   END IF;
+  IF NEW.run_at IS NOT NULL AND NEW.run_at NOT BETWEEN due - interval '100 years' AND due + interval '100 years' THEN
+    RAISE EXCEPTION 'madeira: run_at of a task of type "%" is %, which is no instant to wait for', NEW.type, NEW.run_at
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'Give an instant within a hundred years, or leave the column out to begin at once.';
+  END IF;
   NEW.id := nextval('task_queue_id_seq');
   NEW.upstream_key := nullif(NEW.upstream_key, '');
   IF NEW.upstream_key IS NOT NULL THEN

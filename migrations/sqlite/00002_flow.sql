@@ -31,7 +31,7 @@ CREATE TABLE task_queue_new (
   source       integer NOT NULL DEFAULT 0,
   upstream_key text,                       -- of a task enqueued alone
   priority     integer NOT NULL DEFAULT 100,
-  run_at       integer NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+  run_at       integer NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
   retry        text NOT NULL DEFAULT '{}',
   timeout_ms   integer,
   unmet        integer NOT NULL DEFAULT 0, -- needs that are not over yet
@@ -46,7 +46,7 @@ CREATE TABLE task_queue_new (
   digest       text,                       -- of what a source has read
   warning      text,
   failure      text,                       -- {class, code, message} of the last attempt, if it failed
-  created_at   integer NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000000 AS INTEGER)),
+  created_at   integer NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
   finished_at  integer,
   phase             text NOT NULL DEFAULT 'main' CHECK (phase = 'main' OR phase = 'on_failure' OR phase = 'finally'),
   continue_on_error integer NOT NULL DEFAULT 0,
