@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -185,15 +188,17 @@ func (tx txn) reuseArtifacts(ctx context.Context, run string) error {
 		FROM task_queue t JOIN artifact a ON a.task_id = t.reused_of WHERE t.run_id = ? AND t.reason = 'reused'`, run)
 }
 
-// override replaces settings of a frozen step.
+// override replaces settings of a frozen step. A name that the job does not give
+// to the step is refused: a typing mistake would change nothing, and nobody would
+// notice.
 func override(payload document, settings map[string]json.RawMessage) (document, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &all); err != nil {
 		return nil, fmt.Errorf("read its settings: %w", err)
 	}
 	for name, value := range settings {
-		if all == nil {
-			all = map[string]json.RawMessage{}
+		if _, known := all[name]; !known {
+			return nil, fmt.Errorf("the job sets no %q there; it sets %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 		}
 		all[name] = value
 	}

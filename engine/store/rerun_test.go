@@ -200,6 +200,7 @@ func TestRerun_RefusesWhatMakesNoSense(t *testing.T) {
 			`no step "x"; it has a, z`: {RunID: old.ID, From: "x"},
 			"belongs to finally":       {RunID: old.ID, Step: "z"},
 			"no step of run":           {RunID: old.ID, OnlyFailed: true},
+			`sets no "off" there; it`:  {RunID: old.ID, Overrides: map[string]map[string]json.RawMessage{"a": {"off": json.RawMessage(`"x"`)}}},
 			"not an expression":        {RunID: old.ID, Overrides: map[string]map[string]json.RawMessage{"a": {"of": json.RawMessage(`"${{ run.id }}"`)}}},
 		} {
 			if _, err := db.Rerun(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
