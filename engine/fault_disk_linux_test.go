@@ -42,6 +42,7 @@ func smallDisk(t *testing.T, megabytes int) (dir string, grow func()) {
 // TestFault_F27 fills the disk of the database under load, and makes it larger.
 func TestFault_F27_AFullDiskOfTheServerOnlyPausesWork(t *testing.T) {
 	t.Parallel()
+	notRaced(t)
 	c := storetest.Private(t, storetest.Options{})
 	dir, grow := smallDisk(t, 40)
 	space := filepath.Join(dir, "space")

@@ -21,6 +21,7 @@ import (
 // server starts a PostgreSQL that a test may ill-treat, with two workers on it.
 func server(t *testing.T, settings ...string) (*storetest.Cluster, *rig) {
 	t.Helper()
+	notRaced(t)
 	c := storetest.Private(t, storetest.Options{Settings: settings})
 	url, err := c.Database(t.Context(), "")
 	if err != nil {

@@ -2,4 +2,4 @@
 
 package engine_test
 
-const simSlowdown = 1
+const raced = false

@@ -2,6 +2,4 @@
 
 package engine_test
 
-// simSlowdown divides the number of seeds: the race detector makes SQLite, which
-// is Go here, ten times as slow.
-const simSlowdown = 10
+const raced = true

@@ -32,7 +32,8 @@ const (
 // every row against the invariants, and what the steps did against the rows.
 func TestSimulation_NoSeedBreaksAnInvariant(t *testing.T) {
 	t.Parallel()
-	simulateMany(t, simSeeds/simSlowdown)
+	notRaced(t)
+	simulateMany(t, simSeeds)
 }
 
 // simulateMany simulates so many seeds that nobody has seen before, or the one
@@ -58,6 +59,7 @@ func simulateMany(t *testing.T, seeds uint64) {
 // TestSimulation_FindsPlantedBugs takes the fence away, each time from another
 // place, and shows that the seeds that are green otherwise find it.
 func TestSimulation_FindsPlantedBugs(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	for name, p := range map[string]plant{
 		"outcomes are written whoever owns the task":       {outcomes: true},
