@@ -24,7 +24,7 @@ build: ## build bin/madeira, one static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/madeira ./cmd/madeira
 
 test: need-postgres ## run the tests on SQLite and on a private PostgreSQL (installed if missing and possible)
-	$(if $(RACE),MADEIRA_TEST_POSTGRES=$${MADEIRA_TEST_POSTGRES:-required} $(GOTEST) $(TESTFLAGS) -run 'Fault|Simulation' ./engine)
+	$(if $(RACE),MADEIRA_TEST_POSTGRES=$${MADEIRA_TEST_POSTGRES:-required} $(GOTEST) $(TESTFLAGS) -run 'Fault|Simulation|ReadsOnly|Admit' ./engine ./engine/store)
 	MADEIRA_TEST_POSTGRES=$${MADEIRA_TEST_POSTGRES:-required} $(GOTEST) $(RACE) $(TESTFLAGS) ./...
 
 # The tests come last, so that go test's own lines close the output.

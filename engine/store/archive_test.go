@@ -111,6 +111,7 @@ func TestArchive_TheKeyOfAnArchivedRunStillHolds(t *testing.T) {
 // TestFault_F28_FinishedRowsLeaveInSmallBatches does with few rows what the soak
 // does with many.
 func TestFault_F28_FinishedRowsLeaveInSmallBatches(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
 		wide := make([]task.NewTask, 0, 3001)

@@ -172,6 +172,7 @@ func TestExpire_StopsRunsThatAreOutOfTime(t *testing.T) {
 // TestFault_F71_CancelledOrFinishedAndNeverBoth cancels at random instants while
 // workers go on.
 func TestFault_F71_CancelledOrFinishedAndNeverBoth(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.EachWith(t, store.Options{MaxConns: 24}, func(t *testing.T, db *store.DB) {
 		const cancellers, each = 4, 125

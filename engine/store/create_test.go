@@ -259,6 +259,7 @@ func TestSaveJob_KeepsEveryMeaningAndTheLast(t *testing.T) {
 }
 
 func TestFault_F70_AFanOfTenThousandIsMadeAndJoinedOnce(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		list := steps(noop("root"))

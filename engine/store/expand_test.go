@@ -256,6 +256,7 @@ func TestExpand_ARedrivenStepJoinsTheElementsItHas(t *testing.T) {
 }
 
 func TestFault_F70_TenThousandElementsJoinOnceUnderConcurrentFinishes(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		few, many := fanOut(t, db, 2000), fanOut(t, db, 10_000)

@@ -115,6 +115,7 @@ func TestAdmit_HoldsATaskByItsOwnNumberWhereOthersSayAnother(t *testing.T) {
 }
 
 func TestAdmit_LetsThroughWhatTheRateAllows(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
 		create(t, db, newRun("k", parallel(120, task.Limit{Key: "api", Rate: 10, Burst: 5})))
@@ -166,6 +167,7 @@ func TestAdmit_LetsTheOldestThroughNowAndThen(t *testing.T) {
 
 // TestAdmit_EightAtOnceNeverExceedALimit is I14.
 func TestAdmit_EightAtOnceNeverExceedALimit(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const tasks = 120

@@ -12,6 +12,7 @@ import (
 )
 
 func TestFault_F70_AChainOfAThousandIsWalkedInOrder(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const n = 1000
@@ -41,6 +42,7 @@ func TestFault_F70_AChainOfAThousandIsWalkedInOrder(t *testing.T) {
 }
 
 func TestFault_F70_AChainIsSkippedLayerByLayer(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		chain := steps(noop("s0"))

@@ -15,6 +15,15 @@ const worker = "w1"
 
 var allTypes = []string{"noop", "src", task.TypeCompare, task.TypeDeliver}
 
+// notRaced leaves a large test to the pass of make check that is without the race
+// detector: it makes SQLite, which is Go here, ten times as slow.
+func notRaced(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("runs without the race detector, which would make it take minutes")
+	}
+}
+
 func steps(list ...task.NewTask) []task.NewTask { return list }
 
 func noop(name string, needs ...string) task.NewTask {

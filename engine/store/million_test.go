@@ -14,6 +14,7 @@ import (
 // Here half of the exchanges have to be quick, because the tests share their
 // machine; the soak test asks it of 99 in 100.
 func TestFault_F65_AMillionPendingTasksDoNotSlowAClaimDown(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		took := claimsBeforeAMillion(t, db)

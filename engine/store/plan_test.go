@@ -35,6 +35,7 @@ func enqueue(t testing.TB, db *store.DB, n int) {
 
 // TestClaim_ReadsOnlyWhatItTakes holds the plans against 200,000 ready tasks.
 func TestClaim_ReadsOnlyWhatItTakes(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	const ready = 200_000
 	t.Run("postgres", func(t *testing.T) {

@@ -121,6 +121,7 @@ func TestRedrive_AnElementTakesItsStepAlong(t *testing.T) {
 }
 
 func TestFault_F73_TenThousandDeadLettersAreRedrivenAtARate(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
 		const letters = 10_000

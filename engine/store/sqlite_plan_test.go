@@ -30,6 +30,7 @@ var walked = map[string]string{
 // TestSQLite_ReadsOnlyWhatItWrites holds the plans of the hot path against 200,000
 // ready tasks, half a million that are not due and 100,000 that are held.
 func TestSQLite_ReadsOnlyWhatItWrites(t *testing.T) {
+	notRaced(t)
 	t.Parallel()
 	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
 	enqueue(t, db, 200_000)
