@@ -47,6 +47,14 @@ func (f *floors) of(w task.Want) (floor, bool) {
 	return low, time.Now().Before(low.until)
 }
 
+// forget lets the next claim go from the start: something came in that may stand
+// below a floor. What other processes put there is found by the rescan.
+func (f *floors) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.all)
+}
+
 // scanned notes how long a claim from the start took.
 func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration) {
 	f.mu.Lock()

@@ -73,21 +73,14 @@ func exchange(t *testing.T, db *store.DB, n int, done ...task.Outcome) task.Exch
 	return x
 }
 
-// claim takes exactly n tasks. Where a claim took long, as on a busy machine, those
-// after it may begin where it ended for up to a second: claim asks again that long.
+// claim takes exactly n tasks.
 func claim(t *testing.T, db *store.DB, n int) []task.Claimed {
 	t.Helper()
-	var claimed []task.Claimed
-	for began := time.Now(); ; {
-		claimed = append(claimed, exchange(t, db, n-len(claimed)).Claimed...)
-		if len(claimed) >= n || time.Since(began) > 3*time.Second {
-			break
-		}
+	x := exchange(t, db, n)
+	if len(x.Claimed) != n {
+		t.Fatalf("claimed %d tasks, want %d", len(x.Claimed), n)
 	}
-	if len(claimed) != n {
-		t.Fatalf("claimed %d tasks, want %d", len(claimed), n)
-	}
-	return claimed
+	return x.Claimed
 }
 
 func ok(c task.Claimed) task.Outcome { return task.Outcome{Hold: c.Hold, To: task.Success} }

@@ -65,6 +65,8 @@ type hotPath interface {
 	promote(ctx context.Context, limit int) (int, time.Duration, error)
 	// enqueue makes tasks, all or none, and answers in the order of the rows.
 	enqueue(ctx context.Context, rows []loneRow) ([]task.Enqueued, error)
+	// stirred is told that tasks may have become claimable before others that are.
+	stirred()
 	close() error
 }
 

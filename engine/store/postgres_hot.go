@@ -36,8 +36,13 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
 		return answer{}, err
 	}
+	if a.readied > 0 || partsOf(b.ended).again {
+		p.stirred()
+	}
 	return a, nil
 }
+
+func (p *postgres) stirred() { p.floors.forget() }
 
 // A claim is a statement that claims, with its arguments, and what to do with how
 // long it took.
@@ -227,6 +232,9 @@ func (p *postgres) promote(ctx context.Context, limit int) (int, time.Duration, 
 	var next *int64
 	if err := p.pool.QueryRow(ctx, pgPromote, p.instant(), limit).Scan(&n, &next); err != nil {
 		return 0, 0, err
+	}
+	if n > 0 {
+		p.stirred()
 	}
 	if next == nil {
 		return n, 0, nil
