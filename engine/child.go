@@ -19,14 +19,7 @@ type calling struct {
 	flow    Flow
 	attempt *attempt
 	scope   task.Scope
-	moved   bool
-}
-
-func (c *calling) left() task.State {
-	if c.moved {
-		return task.Waiting
-	}
-	return ""
+	parting
 }
 
 func (c *calling) Run(ctx context.Context, _ step.Input) (step.Output, error) {
@@ -69,7 +62,7 @@ func (c *calling) spawn(ctx context.Context, sub task.SubJob) error {
 	if _, err := c.flow.Spawn(ctx, c.attempt.Hold, n); err != nil {
 		return ofStore(err)
 	}
-	c.moved = true
+	c.waits = true
 	return nil
 }
 

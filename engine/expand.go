@@ -43,19 +43,22 @@ func (u unable) Run(context.Context, step.Input) (step.Output, error) {
 	return step.Output{}, step.Infrastructure(u.err)
 }
 
+// A parting is what a mover has done with its task: nothing, or put it into waiting.
+type parting struct{ waits bool }
+
+func (p *parting) left() task.State {
+	if p.waits {
+		return task.Waiting
+	}
+	return ""
+}
+
 // An expansion makes the elements of a for_each.
 type expansion struct {
 	flow    Flow
 	attempt *attempt
 	scope   task.Scope
-	moved   bool
-}
-
-func (x *expansion) left() task.State {
-	if x.moved {
-		return task.Waiting
-	}
-	return ""
+	parting
 }
 
 func (x *expansion) Run(ctx context.Context, _ step.Input) (step.Output, error) {
@@ -74,7 +77,7 @@ func (x *expansion) Run(ctx context.Context, _ step.Input) (step.Output, error) 
 	if err := x.flow.Expand(ctx, c.Hold, elements); err != nil {
 		return step.Output{}, ofStore(err)
 	}
-	x.moved = true
+	x.waits = true
 	return step.Output{}, nil
 }
 

@@ -47,6 +47,7 @@ func (db *DB) Redrive(ctx context.Context, f DeadFilter, rate float64, a task.Ac
 			sum.Last = got.Last
 		}
 	}
+	db.made()
 	return sum, nil
 }
 

@@ -35,6 +35,7 @@ func (db *DB) Rerun(ctx context.Context, r task.Rerun) (task.Run, error) {
 	if err != nil {
 		return task.Run{}, fmt.Errorf("rerun: %w", err)
 	}
+	db.made()
 	return made, nil
 }
 
