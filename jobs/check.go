@@ -9,14 +9,13 @@ import (
 	"maps"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"madeira/jobs/calendar"
 	"madeira/jobs/expr"
 	"madeira/schemas"
 )
@@ -24,10 +23,11 @@ import (
 // An Env is what checking needs to know of the world.
 type Env struct {
 	FS      fs.FS     // where the files are
+	Root    string    // folder of madeira.yaml, for presets and calendars that several folders share; "": the job's own
 	Today   time.Time // schedules have to fire after it
 	Catalog Catalog
 
-	// Cron reads the expression of a schedule entry; nil: calendar.NewSchedule.
+	// Cron reads the expression of a schedule entry; nil: calendar.NewTimetable.
 	Cron func(spec string, loc *time.Location) (Schedule, error)
 
 	// Connections and Channels are those of madeira.yaml: types by name. Nil maps
@@ -53,8 +53,8 @@ type StepType struct {
 	Schema *jsonschema.Schema
 }
 
-// Check reads job files and returns those without a problem, in the order given,
-// and all problems: by file in the order given, then by line and column. Files
+// Check reads job files and returns those without an error, in the order given,
+// and all problems, warnings among them: by file in the order given, then by line and column. Files
 // are checked side by side; Env is only read.
 func Check(files []string, env Env) ([]*Job, []Problem) {
 	var jobs []*Job
@@ -64,7 +64,7 @@ func Check(files []string, env Env) ([]*Job, []Problem) {
 		if r.job != nil {
 			if first, taken := byName[r.job.Name]; taken && first.Path != files[i] {
 				p := r.doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", r.job.Name, first.Path)
-				r = result{problems: []Problem{p}}
+				r.job, r.problems = nil, append(r.problems, p)
 			}
 		}
 		problems = append(problems, r.problems...)
@@ -119,10 +119,11 @@ func checkFile(file string, env Env) (r result) {
 	root, _ := doc.Value.(map[string]any)
 	c := &checker{doc: doc, env: env, root: root, problems: problems, job: &Job{Path: file, Source: text}}
 	c.check()
-	if len(c.problems) > 0 {
-		return result{doc: doc, problems: sortProblems(c.problems)}
+	r = result{doc: doc, problems: sortProblems(c.problems)}
+	if !slices.ContainsFunc(r.problems, Problem.IsError) {
+		r.job = c.job
 	}
-	return result{job: c.job, doc: doc}
+	return r
 }
 
 const codeBug = "file.bug"
@@ -213,66 +214,3 @@ func (c *checker) knownConnection(name, pointer string) {
 
 // stateConnection is the state database itself, which every job may use.
 const stateConnection = "state"
-
-// schedule reads the zone, the period and the entries of the schedule.
-func (c *checker) schedule() {
-	c.job.Location = time.UTC
-	zoneKnown := true
-	if name := text(c.root, "timezone"); name != "" {
-		if loc, err := calendar.LoadZone(name); err == nil {
-			c.job.Location = loc
-		} else {
-			zoneKnown = false
-		}
-	}
-	if m, ok := c.root["period"].(map[string]any); ok {
-		c.job.Period = &calendar.Rule{Every: calendar.Unit(text(m, "every")), Of: calendar.Of(text(m, "of"))}
-		if c.job.Period.Of == "" {
-			c.job.Period.Of = calendar.Previous
-		}
-	}
-	entries := list(c.root, "schedule")
-	if _, ok := c.root["timezone"]; !ok && len(entries) > 0 {
-		c.add(c.doc.keyProblem("/schedule", "schedule.timezone", "a schedule needs a time zone; add timezone, such as timezone: Asia/Shanghai"))
-	}
-	seen := map[string]bool{}
-	for i, v := range entries {
-		if m, ok := v.(map[string]any); ok && zoneKnown {
-			c.entry(m, element("/schedule", i), seen)
-		}
-	}
-}
-
-// entry reads one line of the schedule.
-func (c *checker) entry(m map[string]any, pointer string, seen map[string]bool) {
-	spec := strings.Join(strings.Fields(text(m, "cron")), " ")
-	if spec == "" {
-		return // the schema has said so
-	}
-	e := Entry{Name: spec + " " + c.job.Location.String(), Catchup: Catchup(text(m, "catchup"))}
-	at := child(pointer, "cron")
-	if seen[e.Name] {
-		c.add(c.doc.Problem(at, "schedule.duplicate", "cron %q is in the schedule twice; remove one", shorten(spec)))
-		return
-	}
-	seen[e.Name] = true
-	if e.Catchup == "" {
-		e.Catchup = CatchupLatest
-		if c.job.Period != nil {
-			e.Catchup = CatchupAll
-		}
-	}
-	e.Window, _ = ParseDuration(text(m, "catchup_window"))
-	var err error
-	if e.Schedule, err = c.cron(spec); err != nil {
-		p := c.doc.Problem(at, cronCode(err), "%v", err)
-		p.Value = shorten(spec)
-		c.add(p)
-		return
-	}
-	if e.Schedule.Next(c.env.Today.In(c.job.Location)).IsZero() {
-		c.add(c.doc.Problem(at, calendar.CodeNeverFires, "cron %q never fires after %s", shorten(spec), c.env.Today.Format(time.DateOnly)))
-		return
-	}
-	c.job.Schedule = append(c.job.Schedule, e)
-}

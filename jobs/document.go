@@ -105,7 +105,7 @@ func (d *Document) keyProblem(pointer, code, format string, args ...any) Problem
 
 func (d *Document) problem(line, column int, pointer, code, format string, args ...any) Problem {
 	return Problem{File: d.File, Line: line, Column: column, Code: code,
-		Message: fmt.Sprintf(format, args...), Path: pathOf(pointer)}
+		Message: fmt.Sprintf(format, args...), Path: pathOf(pointer), Severity: SeverityError}
 }
 
 func (d *Document) place(pointer string) place {

@@ -30,13 +30,14 @@ func TestCheck_ReadsGoodFiles(t *testing.T) {
 			if len(checked) != 1 {
 				t.Fatalf("Check gives %d jobs, want 1", len(checked))
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", summary(checked[0]))
+			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", summary(t, checked[0]))
 		})
 	}
 }
 
 // summary writes what a job means for people.
-func summary(j *jobs.Job) string {
+func summary(t *testing.T, j *jobs.Job) string {
+	t.Helper()
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("job %s in %s, priority %d", j.Name, j.Location, j.Priority)
@@ -46,7 +47,11 @@ func summary(j *jobs.Job) string {
 	}
 	from := time.Date(2026, 11, 5, 12, 0, 0, 0, j.Location)
 	for _, e := range j.Schedule {
-		line("due %s: next %s, catchup %s within %s", e.Name, e.Schedule.Next(from).Format(time.RFC3339), e.Catchup, e.Window)
+		due, err := e.Schedule.Next(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line("due %s: next %s, catchup %s within %s", e.Name, due.At.Format(time.RFC3339), e.Catchup, e.Window)
 	}
 	for _, d := range j.Inputs {
 		line("input %s: %s, default %s, schema %s", d.Name, d.Type, d.Default, d.Schema)

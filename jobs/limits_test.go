@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"madeira/jobs"
+	"madeira/jobs/calendar"
 )
 
 // check checks one file made of a text.
@@ -139,7 +140,9 @@ func TestCheck_TakesAnotherCron(t *testing.T) {
 
 type everySecond struct{}
 
-func (everySecond) Next(t time.Time) time.Time { return t.Add(time.Second).Truncate(time.Second) }
+func (everySecond) Next(t time.Time) (calendar.Due, error) {
+	return calendar.Due{At: t.Add(time.Second).Truncate(time.Second)}, nil
+}
 
 func TestCheck_LeavesUndeclaredConnectionsAloneWithoutConfiguration(t *testing.T) {
 	t.Parallel()

@@ -11,15 +11,29 @@ import (
 
 // A Problem is one thing that is wrong in a file.
 type Problem struct {
-	File       string `json:"file"`
-	Line       int    `json:"line"`       // counted from 1; 0 when the file could not be read
-	Column     int    `json:"column"`     // characters, counted from 1
-	Code       string `json:"code"`       // stable, such as "yaml.unknown_field"
-	Message    string `json:"message"`    // what is wrong and what to do
-	Path       string `json:"path"`       // such as "steps[2].with.url"; "" for the file itself
-	Suggestion string `json:"suggestion"` // what was probably meant, or ""
-	Value      string `json:"-"`          // what stands there, shortened; "" where it may be secret
+	File       string   `json:"file"`
+	Line       int      `json:"line"`       // counted from 1; 0 when the file could not be read
+	Column     int      `json:"column"`     // characters, counted from 1
+	Code       string   `json:"code"`       // stable, such as "yaml.unknown_field"
+	Message    string   `json:"message"`    // what is wrong and what to do
+	Path       string   `json:"path"`       // such as "steps[2].with.url"; "" for the file itself
+	Suggestion string   `json:"suggestion"` // what was probably meant, or ""
+	Severity   Severity `json:"severity"`   // what it means for the job
+	Value      string   `json:"-"`          // what stands there, shortened; "" where it may be secret
 }
+
+// A Severity says whether a job with a problem can run.
+type Severity string
+
+// The severities.
+const (
+	SeverityError   Severity = "error"   // it cannot
+	SeverityWarning Severity = "warning" // it can, and something should be looked at soon
+)
+
+// IsError reports whether the job cannot run because of it. A problem that does
+// not say is an error.
+func (p Problem) IsError() bool { return p.Severity != SeverityWarning }
 
 // String returns the problem as one line: file:line:column code message.
 func (p Problem) String() string {

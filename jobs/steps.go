@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
-	"madeira/jobs/calendar"
 	"madeira/jobs/expr"
 	"madeira/schemas"
 )
@@ -169,26 +167,6 @@ func (c *checker) fillZone(schema *jsonschema.Schema, settings map[string]any) {
 			}
 		}
 	}
-}
-
-// cron reads a cron expression.
-func (c *checker) cron(spec string) (Schedule, error) {
-	if c.env.Cron != nil {
-		return c.env.Cron(spec, c.job.Location)
-	}
-	s, err := calendar.NewSchedule(spec, c.job.Location)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-func cronCode(err error) string {
-	var spec *calendar.SpecError
-	if errors.As(err, &spec) {
-		return spec.Code
-	}
-	return calendar.CodeCron
 }
 
 // text returns the text under a key, or "".

@@ -6,6 +6,7 @@ import (
 
 	"madeira/engine/task"
 	"madeira/jobs"
+	"madeira/jobs/calendar"
 )
 
 // punctual is how late a due time may be seen and still be on time: as long as
@@ -15,12 +16,12 @@ const punctual = time.Minute
 // A Decision says what becomes of one due time.
 type Decision struct {
 	DueAt   time.Time       // in UTC
-	Outcome task.DueOutcome // ran, caught_up or missed
+	Outcome task.DueOutcome // ran, caught_up, skipped or missed
 	Reason  string          // "" when it ran on time
 }
 
 // makesRun reports whether the due time gets a run.
-func (d Decision) makesRun() bool { return d.Outcome != task.DueMissed }
+func (d Decision) makesRun() bool { return d.Outcome == task.DueRan || d.Outcome == task.DueCaughtUp }
 
 // Due decides about the due times of an entry after the watermark up to now,
 // oldest first. It stops after limit runs or ten times as many due times that
@@ -28,25 +29,32 @@ func (d Decision) makesRun() bool { return d.Outcome != task.DueMissed }
 //
 // While the oldest is at most a minute old, all are on time. Otherwise nobody
 // looked for a while, and the entry's catchup says what becomes of each.
-func Due(e jobs.Entry, watermark, now time.Time, limit int) (due []Decision, more bool) {
+//
+// The error is the schedule's, which cannot tell what follows; what comes before is
+// decided all the same.
+func Due(e jobs.Entry, watermark, now time.Time, limit int) (due []Decision, more bool, err error) {
 	runs := 0
-	at := next(e, watermark)
-	onTime := now.Sub(at) <= punctual
-	for !at.IsZero() && !at.After(now) {
+	at, err := next(e, watermark)
+	onTime := now.Sub(at.At) <= punctual
+	for err == nil && !at.IsZero() && !at.At.After(now) {
 		if runs == limit || len(due) == 10*limit {
-			return due, true
+			return due, true, nil
 		}
-		following := next(e, at)
-		d := Decision{DueAt: at, Outcome: task.DueRan}
-		if !onTime {
-			d = late(e, at, now, !following.IsZero() && !following.After(now))
+		var following calendar.Due
+		following, err = next(e, at.At)
+		d := Decision{DueAt: at.At, Outcome: task.DueRan}
+		switch {
+		case at.Skipped != "":
+			d.Outcome, d.Reason = task.DueSkipped, at.Skipped
+		case !onTime:
+			d = late(e, at.At, now, !following.IsZero() && !following.At.After(now))
 		}
 		if d.makesRun() {
 			runs++
 		}
 		due, at = append(due, d), following
 	}
-	return due, false
+	return due, false, err
 }
 
 // late decides about a due time that passed while nobody looked; superseded says
@@ -68,10 +76,11 @@ func late(e jobs.Entry, at, now time.Time, superseded bool) Decision {
 
 // next returns the first due time of an entry after an instant, in UTC, or the
 // zero time. A schedule that does not move on has none, so that every loop ends.
-func next(e jobs.Entry, after time.Time) time.Time {
-	at := e.Schedule.Next(after.UTC())
-	if !at.After(after) {
-		return time.Time{}
+func next(e jobs.Entry, after time.Time) (calendar.Due, error) {
+	due, err := e.Schedule.Next(after.UTC())
+	if err != nil || !due.At.After(after) {
+		return calendar.Due{}, err
 	}
-	return at.UTC()
+	due.At = due.At.UTC()
+	return due, nil
 }

@@ -26,7 +26,7 @@ func cronEntry(t *testing.T, spec, zone string, catchup jobs.Catchup) jobs.Entry
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := calendar.NewSchedule(spec, loc)
+	s, err := calendar.NewTimetable(spec, loc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func TestDue_DecidesWhatBecomesOfEachDueTime(t *testing.T) {
 			t.Parallel()
 			e := cronEntry(t, "*/15 * * * *", "Asia/Shanghai", tt.catchup)
 			e.Window = tt.window
-			due, more := Due(e, at(t, tt.watermark), at(t, tt.now), 100)
-			if got := told(due); got != tt.want || more {
-				t.Errorf("Due = %s, more %t; want %s", got, more, tt.want)
+			due, more, err := Due(e, at(t, tt.watermark), at(t, tt.now), 100)
+			if got := told(due); got != tt.want || more || err != nil {
+				t.Errorf("Due = %s, more %t, %v; want %s", got, more, err, tt.want)
 			}
 			for _, d := range due {
 				if (d.Reason == "") != (d.Outcome == task.DueRan) {
@@ -93,7 +93,10 @@ func TestFault_F36_AfterThreeHoursDownCatchupDecidesHowManyRun(t *testing.T) {
 			e := cronEntry(t, "* * * * *", "UTC", tt.catchup)
 			watermark := at(t, "2026-10-31T06:00:00Z")
 			now := watermark.Add(3*time.Hour + time.Duration(seconds)*time.Second)
-			due, more := Due(e, watermark, now, 1000)
+			due, more, err := Due(e, watermark, now, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
 			runs := 0
 			for i, d := range due {
 				if want := watermark.Add(time.Duration(i+1) * time.Minute); !d.DueAt.Equal(want) {
@@ -121,8 +124,8 @@ func TestDue_StopsAtItsLimitAndGoesOnFromThere(t *testing.T) {
 		e := cronEntry(t, "* * * * *", "UTC", tt.catchup)
 		mark := watermark
 		for i, want := range tt.passes {
-			due, more := Due(e, mark, now, 4)
-			if len(due) != want || more != (want != 20) {
+			due, more, err := Due(e, mark, now, 4)
+			if len(due) != want || more != (want != 20) || err != nil {
 				t.Fatalf("%s, pass %d: %d due times, more %t; want %d", tt.catchup, i, len(due), more, want)
 			}
 			if first := mark.Add(time.Minute); !due[0].DueAt.Equal(first) {
@@ -139,7 +142,10 @@ func TestFault_F44_TheZoneOfTheMachineDecidesNothing(t *testing.T) {
 	watermark, now := at(t, "2026-03-07T00:00:00Z"), at(t, "2026-03-10T00:00:00Z")
 	want := "2026-03-07T07:30:00Z 2026-03-08T07:00:00Z 2026-03-09T06:30:00Z"
 	for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 8*3600), time.FixedZone("west", -5*3600)} {
-		due, _ := Due(e, watermark.In(zone), now.In(zone), 100)
+		due, _, err := Due(e, watermark.In(zone), now.In(zone), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got []string
 		for _, d := range due {
 			got = append(got, d.DueAt.Format(time.RFC3339))
@@ -153,12 +159,12 @@ func TestFault_F44_TheZoneOfTheMachineDecidesNothing(t *testing.T) {
 // stuck is a schedule that does not move on.
 type stuck struct{}
 
-func (stuck) Next(t time.Time) time.Time { return t }
+func (stuck) Next(t time.Time) (calendar.Due, error) { return calendar.Due{At: t}, nil }
 
 func TestDue_EndsWhenAScheduleDoesNotMoveOn(t *testing.T) {
 	t.Parallel()
 	now := at(t, "2026-10-31T06:00:00Z")
-	if due, more := Due(jobs.Entry{Schedule: stuck{}}, now.Add(-time.Hour), now, 10); len(due) != 0 || more {
-		t.Errorf("Due = %v, %t; want nothing", due, more)
+	if due, more, err := Due(jobs.Entry{Schedule: stuck{}}, now.Add(-time.Hour), now, 10); len(due) != 0 || more || err != nil {
+		t.Errorf("Due = %v, %t, %v; want nothing", due, more, err)
 	}
 }

@@ -11,14 +11,17 @@ import (
 )
 
 func ExampleDue() {
-	daily, err := calendar.NewSchedule("0 6 * * *", time.UTC)
+	daily, err := calendar.NewTimetable("0 6 * * *", time.UTC)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	entry := jobs.Entry{Name: "0 6 * * * UTC", Schedule: daily, Catchup: jobs.CatchupLatest}
 	watermark := time.Date(2026, 10, 28, 6, 0, 0, 0, time.UTC)
-	due, _ := scheduler.Due(entry, watermark, watermark.AddDate(0, 0, 3).Add(time.Hour), 100)
+	due, _, err := scheduler.Due(entry, watermark, watermark.AddDate(0, 0, 3).Add(time.Hour), 100)
+	if err != nil {
+		fmt.Println(err)
+	}
 	for _, d := range due {
 		fmt.Println(d.DueAt.Format(time.RFC3339), d.Outcome)
 	}

@@ -8,6 +8,7 @@ import (
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
 	"madeira/jobs"
+	"madeira/jobs/calendar"
 	"madeira/scheduler"
 )
 
@@ -18,7 +19,9 @@ type rapid struct{}
 
 const beat = 50 * time.Millisecond
 
-func (rapid) Next(t time.Time) time.Time { return t.Truncate(beat).Add(beat) }
+func (rapid) Next(t time.Time) (calendar.Due, error) {
+	return calendar.Due{At: t.Truncate(beat).Add(beat)}, nil
+}
 
 func TestFault_F34_ThreeSchedulersOnPostgreSQLMakeOneRunForEachDueTime(t *testing.T) {
 	t.Parallel()

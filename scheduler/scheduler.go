@@ -184,14 +184,21 @@ func (s *Scheduler) follow(ctx context.Context, e *entry, now time.Time) (wait t
 	if err != nil {
 		return 0, fmt.Errorf("read the watermark: %w", err)
 	}
-	decisions, more := Due(e.Entry, watermark, now, maxRuns)
+	decisions, more, broken := Due(e.Entry, watermark, now, maxRuns)
 	for _, d := range decisions {
 		if err := s.account(ctx, e, d); err != nil {
 			return 0, err
 		}
 		watermark = d.DueAt
 	}
-	e.due, e.known = next(e.Entry, watermark), !more
+	if broken != nil {
+		return 0, fmt.Errorf("find the next due time after %s: %w", watermark.Format(time.RFC3339), broken)
+	}
+	following, err := next(e.Entry, watermark)
+	if err != nil {
+		return 0, fmt.Errorf("find the next due time after %s: %w", watermark.Format(time.RFC3339), err)
+	}
+	e.due, e.known = following.At, !more
 	switch {
 	case !more:
 		return e.until(now), nil

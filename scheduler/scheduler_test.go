@@ -50,7 +50,7 @@ func open(t *testing.T, c *clock) *store.DB {
 // ticking is a job of one step with a schedule, whose key holds the instant.
 func ticking(t *testing.T, name, cron string, catchup jobs.Catchup) *jobs.Job {
 	t.Helper()
-	s, err := calendar.NewSchedule(cron, time.UTC)
+	s, err := calendar.NewTimetable(cron, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestRun_RecordsWhyADueTimeHasNoRun(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) Next(time.Time) time.Time { panic("out of dates") }
+func (panicking) Next(time.Time) (calendar.Due, error) { panic("out of dates") }
 
 func TestRun_NotesADueTimeWhoseKeyIsLive(t *testing.T) {
 	t.Parallel()

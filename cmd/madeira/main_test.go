@@ -46,9 +46,17 @@ func childMain() int {
 // madeira does.
 func withSeconds(spec string, loc *time.Location) (jobs.Schedule, error) {
 	if len(strings.Fields(spec)) != 6 {
-		return calendar.NewSchedule(spec, loc)
+		return calendar.NewTimetable(spec, loc)
 	}
-	return cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(spec)
+	s, err := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(spec)
+	return seconds{s}, err
+}
+
+// seconds is a schedule of the parser's own.
+type seconds struct{ cron.Schedule }
+
+func (s seconds) Next(t time.Time) (calendar.Due, error) {
+	return calendar.Due{At: s.Schedule.Next(t)}, nil
 }
 
 // A result is how a call of madeira ended.

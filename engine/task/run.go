@@ -39,7 +39,21 @@ type NewRun struct {
 	Tasks      []NewTask
 	Occurrence *Occurrence // the due time that makes it, or nil
 	Job        JobVersion
+
+	NotBefore   time.Time // no step begins earlier; zero: at once
+	Overlap     Overlap   // of a due time, what becomes of it while a run of the job is live; "" is OverlapAllow
+	Concurrency *Limit    // slots for runs at once under a key, one of which it has to get before it begins; nil: none
 }
+
+// Overlap says what becomes of a due time while a run of its job is live that no other run started.
+type Overlap string
+
+// The ways.
+const (
+	OverlapQueue Overlap = "queue" // its run begins when those before it are over
+	OverlapSkip  Overlap = "skip"  // it is recorded as skipped, and makes no run
+	OverlapAllow Overlap = "allow" // both run
+)
 
 // A NewTask is a step, frozen. Steps of on_failure and finally need only steps of
 // their own phase.
@@ -88,6 +102,7 @@ type JobVersion struct {
 	Digest string // "sha256:…" of what the job means, not of its comments
 	Path   string
 	Source []byte // the YAML
+	Commit string // of git that the file was read from; "" when it was not
 }
 
 // An Occurrence is one due time of one schedule entry.
