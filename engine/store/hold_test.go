@@ -161,3 +161,37 @@ func TestPause_HoldsForEveryClaimThatBeginsAfterIt(t *testing.T) {
 		sound(t, db)
 	})
 }
+
+func TestResume_MovesTheWatermarksOfTheJobOn(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		past := time.Now().Add(-48 * time.Hour).UTC().Truncate(time.Microsecond)
+		for _, job := range []string{"settle", "other"} {
+			if err := db.RecordOccurrence(t.Context(), task.Occurrence{Job: job, Entry: "0 6 * * *", DueAt: past, Outcome: task.DueMissed}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := db.Watermark(t.Context(), "settle", "later"); err != nil {
+			t.Fatal(err)
+		}
+		pause(t, db, "job:settle")
+		paused, err := db.PausedJobs(t.Context())
+		if p := paused["settle"]; err != nil || len(paused) != 1 || p.Actor != "ann" || p.Reason != "the bank is closed" || p.Since.IsZero() {
+			t.Fatalf("PausedJobs = %+v, %v; want settle, by ann", paused, err)
+		}
+		before, err := db.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		resume(t, db, "job:settle")
+		if at, err := db.Watermark(t.Context(), "settle", "0 6 * * *"); err != nil || at.Before(before) {
+			t.Errorf("the watermark is %s after the end of the pause at %s, %v", at, before, err)
+		}
+		if at, err := db.Watermark(t.Context(), "other", "0 6 * * *"); err != nil || !at.Equal(past) {
+			t.Errorf("the watermark of another job is %s, %v; want %s", at, err, past)
+		}
+		if paused, err = db.PausedJobs(t.Context()); err != nil || len(paused) != 0 {
+			t.Errorf("PausedJobs = %v, %v; want none", paused, err)
+		}
+	})
+}

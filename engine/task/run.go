@@ -115,6 +115,13 @@ type Occurrence struct {
 	RunID   string
 }
 
+// A Pause keeps a job from beginning anything.
+type Pause struct {
+	Since  time.Time
+	Actor  string // who paused it
+	Reason string // "" when none was given
+}
+
 // DueOutcome says what became of a due time.
 type DueOutcome string
 
