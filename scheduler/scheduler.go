@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"madeira/engine/task"
@@ -33,7 +34,7 @@ const (
 // Options are what a Scheduler works with.
 type Options struct {
 	Store Store
-	Jobs  []*jobs.Job  // those whose schedules Run follows; Start takes any
+	Jobs  []*jobs.Job  // those whose schedules Run follows until Follow says otherwise; Start takes any
 	Log   *slog.Logger // nil: nothing is logged
 
 	// Wake is called after runs were made, so that workers in this process look
@@ -48,6 +49,10 @@ type Scheduler struct {
 	entries []*entry
 	log     *slog.Logger
 	wake    func()
+
+	mu      sync.Mutex
+	follows []*jobs.Job   // that Run is to take up; nil: it has
+	changed chan struct{} // holds one while follows is set
 }
 
 // An entry is a schedule entry with what this process knows about it.
@@ -63,19 +68,58 @@ type entry struct {
 
 // New returns a Scheduler for jobs. Nothing happens before Run or Start.
 func New(o Options) *Scheduler {
-	s := &Scheduler{store: o.Store, log: o.Log, wake: o.Wake}
+	s := &Scheduler{store: o.Store, log: o.Log, wake: o.Wake, changed: make(chan struct{}, 1)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.wake == nil {
 		s.wake = func() {}
 	}
-	for _, j := range o.Jobs {
-		for _, e := range j.Schedule {
-			s.entries = append(s.entries, &entry{Entry: e, job: j})
+	s.take(o.Jobs)
+	return s
+}
+
+// Follow replaces the jobs whose schedules Run follows; it may be called while Run
+// is running, which takes them up within moments. An entry that is among the old and
+// the new, by job and name, stays as it is; one of a changed cron line or zone is
+// another one, and what it was due before now does not count. What is gone is
+// followed no more. The jobs must not be changed afterwards.
+func (s *Scheduler) Follow(list []*jobs.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.follows = append([]*jobs.Job{}, list...)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// take follows the entries of the jobs, and keeps what is known of those it had.
+func (s *Scheduler) take(list []*jobs.Job) {
+	had := map[[2]string]*entry{}
+	for _, e := range s.entries {
+		had[[2]string{e.job.Name, e.Name}] = e
+	}
+	s.entries = nil
+	for _, j := range list {
+		for _, declared := range j.Schedule {
+			e := &entry{}
+			if old := had[[2]string{j.Name, declared.Name}]; old != nil {
+				*e = *old
+			}
+			e.Entry, e.job = declared, j
+			s.entries = append(s.entries, e)
 		}
 	}
-	return s
+}
+
+// taken returns what Follow was given since, or nil.
+func (s *Scheduler) taken() []*jobs.Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.follows
+	s.follows = nil
+	return list
 }
 
 // Start makes a run of a job, or returns the one that holds its key. It is the
@@ -122,6 +166,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.changed:
+			if list := s.taken(); list != nil {
+				s.take(list)
+			}
+			timer.Reset(0)
 		case <-timer.C:
 			timer.Reset(s.pass(ctx))
 		}
