@@ -104,13 +104,13 @@ func checkAll(files []string, env Env) []result {
 func checkFile(file string, env Env) (r result) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			r = result{problems: []Problem{{File: file, Code: codeBug,
+			r = result{problems: []Problem{{File: file, Code: codeBug, Severity: SeverityError,
 				Message: fmt.Sprintf("could not be checked because of a bug in Madeira; please report it with this file: %v\n%s", cause, debug.Stack())}}}
 		}
 	}()
 	text, unreadable := readFile(env.FS, file)
 	if unreadable != nil {
-		return result{problems: inFile(file, []Problem{*unreadable})}
+		return result{problems: sortProblems(inFile(file, []Problem{*unreadable}))}
 	}
 	doc, problems := readYAML(file, text)
 	if doc == nil {

@@ -35,14 +35,23 @@ const (
 // not say is an error.
 func (p Problem) IsError() bool { return p.Severity != SeverityWarning }
 
-// String returns the problem as one line: file:line:column code message.
+// String returns the problem as one line: file:line:column code message. That of a
+// warning says so before its message.
 func (p Problem) String() string {
-	return fmt.Sprintf("%s:%d:%d %s %s", p.File, p.Line, p.Column, p.Code, p.Message)
+	warning := ""
+	if !p.IsError() {
+		warning = "warning: "
+	}
+	return fmt.Sprintf("%s:%d:%d %s %s%s", p.File, p.Line, p.Column, p.Code, warning, p.Message)
 }
 
 // sortProblems puts the problems of one file into the order of the file, and
-// drops those that say the same twice.
+// drops those that say the same twice. What does not say how severe it is is an
+// error from then on.
 func sortProblems(ps []Problem) []Problem {
+	for i := range ps {
+		ps[i].Severity = cmp.Or(ps[i].Severity, SeverityError)
+	}
 	slices.SortFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

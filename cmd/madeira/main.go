@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -147,13 +148,8 @@ and why it stands where it stands is in a database that you can read.`,
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&p.database, "database", "", "state database: sqlite://PATH or postgres://… (default: the connection state of madeira.yaml, else .madeira/madeira.db beside it)")
-	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if p.output != "text" && p.output != "json" {
-			return usage("--output %s: it is text or json", p.output)
-		}
-		return nil
-	}
+	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate has more")
+	root.PersistentPreRunE = p.checkOutput
 	root.AddCommand(p.initCommand(), p.validateCommand(), p.runCommand(), p.serveCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.benchCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -163,6 +159,22 @@ and why it stands where it stands is in a database that you can read.`,
 		}
 	}
 	return root
+}
+
+// outputsOf is the annotation of a command that lists the forms of its output.
+const outputsOf = "outputs"
+
+// checkOutput refuses forms of output that a command does not have.
+func (p *program) checkOutput(c *cobra.Command, _ []string) error {
+	forms := []string{"text", "json"}
+	if own, ok := c.Annotations[outputsOf]; ok {
+		forms = strings.Fields(own)
+	}
+	if slices.Contains(forms, p.output) {
+		return nil
+	}
+	last := len(forms) - 1
+	return usage("--output %s: %s writes %s or %s", p.output, c.CommandPath(), strings.Join(forms[:last], ", "), forms[last])
 }
 
 // group makes a command that only has others below it answer anything else as

@@ -23,51 +23,53 @@ func (p *program) validateCommand() *cobra.Command {
 		Long: `Checks job files, and the job files of folders, without touching anything
 outside. Where there is a madeira.yaml, it is checked as well, and the jobs against
 it. Prints file:line:column code message for every problem, and exits with 1 when
-there is one. Without a path it checks the folder it is called in.`,
-		Args: arguments(0, -1),
+there is one that keeps a job from running; warnings are shown and change nothing.
+Without a path it checks the folder it is called in.
+
+--output says who reads it:
+  text    people
+  json    programs: a list of problems, [] when there is none
+  sarif   code scanning: SARIF 2.1.0
+  github  GitHub Actions: annotations beside the lines of a pull request
+  junit   Jenkins and GitLab: a report with one test case for each file`,
+		Args:        arguments(0, -1),
+		Annotations: map[string]string{outputsOf: "text json sarif github junit"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"."}
 			}
-			files, err := jobFiles(args)
+			files, err := validateFiles(args)
 			if err != nil {
 				return usage("%w", err)
 			}
-			checked, problems, err := p.checkAll(files)
+			f, err := p.checkAll(files)
 			if err != nil {
-				return err
+				return usage("%w", err)
 			}
-			return p.printProblems(len(files), len(checked), problems)
+			return p.printFindings(f)
 		},
 	}
 }
 
-func (p *program) printProblems(files, checked int, problems []jobs.Problem) error {
-	if p.output == "json" {
-		if problems == nil {
-			problems = []jobs.Problem{}
-		}
-		if err := p.json(problems); err != nil {
-			return err
-		}
-	} else {
-		for _, problem := range problems {
-			fmt.Fprintln(p.stdout, problem)
-		}
-	}
-	if len(problems) > 0 {
-		return &exitError{code: exitFailed, err: fmt.Errorf("%s in %s", count(len(problems), "problem"), count(files, "file"))}
-	}
-	fmt.Fprintf(p.stderr, "%s checked, no problem\n", count(checked, "job"))
-	return nil
+// Findings are what checking files has brought out.
+type findings struct {
+	files    []string // every file that was looked at, madeira.yaml included
+	jobs     []*jobs.Job
+	problems []jobs.Problem // by file, then by line and column
 }
 
-// count returns "1 job" or "2 jobs".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// of returns the problems of one file, errors and warnings apart.
+func (f findings) of(file string) (wrong, warnings []jobs.Problem) {
+	for _, p := range f.problems {
+		switch {
+		case p.File != file:
+		case p.IsError():
+			wrong = append(wrong, p)
+		default:
+			warnings = append(warnings, p)
+		}
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return wrong, warnings
 }
 
 // A disk is the file system, under the names that people give files.
@@ -76,32 +78,59 @@ type disk struct{}
 // Open opens a file for reading.
 func (disk) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// checkAll checks job files, each against the madeira.yaml that holds for it, of
+// checkAll checks files, each job against the madeira.yaml that holds for it, of
 // which it only needs to know what there is: no secret and no variable is read.
-func (p *program) checkAll(paths []string) (checked []*jobs.Job, problems []jobs.Problem, err error) {
-	groups := map[string][]string{}
-	for _, path := range paths {
-		root, found, err := findRoot(filepath.Dir(path))
-		if err != nil {
-			return nil, nil, err
-		}
-		if !found {
-			root = ""
-		}
-		groups[root] = append(groups[root], path)
+func (p *program) checkAll(paths []string) (findings, error) {
+	groups, err := byRoot(paths)
+	if err != nil {
+		return findings{}, err
 	}
+	var f findings
 	for _, root := range slices.Sorted(maps.Keys(groups)) {
 		cfg, wrong, err := outline(root)
 		if err != nil {
-			return nil, nil, err
+			return findings{}, err
+		}
+		if root != "" {
+			f.files = append(f.files, displayPath(filepath.Join(root, configName)))
 		}
 		good, bad, err := p.check(groups[root], cfg)
 		if err != nil {
-			return nil, nil, err
+			return findings{}, err
 		}
-		checked, problems = append(checked, good...), slices.Concat(problems, wrong, bad)
+		f.files = append(f.files, groups[root]...)
+		f.jobs, f.problems = append(f.jobs, good...), slices.Concat(f.problems, wrong, bad)
 	}
-	return checked, problems, nil
+	slices.Sort(f.files)
+	slices.SortStableFunc(f.problems, func(a, b jobs.Problem) int { return strings.Compare(a.File, b.File) })
+	return f, nil
+}
+
+// byRoot groups job files by the folder of the madeira.yaml that holds for them,
+// "" for those without one. A madeira.yaml itself makes a group and is in none.
+func byRoot(paths []string) (map[string][]string, error) {
+	groups := map[string][]string{}
+	roots := map[string]string{} // by folder
+	for _, path := range paths {
+		dir := filepath.Dir(path)
+		root, known := roots[dir]
+		if !known {
+			at, found, err := findRoot(dir)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				root = at
+			}
+			roots[dir] = root
+		}
+		files := groups[root]
+		if filepath.Base(path) != configName {
+			files = append(files, path)
+		}
+		groups[root] = files
+	}
+	return groups, nil
 }
 
 // outline reads the madeira.yaml of a folder for the names in it; "" is none, and
@@ -133,11 +162,30 @@ func (p *program) check(paths []string, cfg *config) ([]*jobs.Job, []jobs.Proble
 	return checked, problems, nil
 }
 
+// validateFiles returns what is to be checked: job files, and each madeira.yaml
+// that was named.
+func validateFiles(paths []string) ([]string, error) {
+	var configs, others []string
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && filepath.Base(path) == configName {
+			configs = append(configs, filepath.Clean(path))
+			continue
+		}
+		others = append(others, path)
+	}
+	if len(others) == 0 {
+		return configs, nil
+	}
+	files, err := jobFiles(others)
+	return append(files, configs...), err
+}
+
 // jobFiles returns the files that paths name: a file as it is, of a folder every
 // *.yaml and *.yml below it but madeira.yaml, hidden folders and test data.
 func jobFiles(paths []string) ([]string, error) {
 	var files []string
 	for _, path := range paths {
+		path = filepath.Clean(path)
 		info, err := os.Stat(path)
 		if err != nil {
 			return nil, err

@@ -109,6 +109,6 @@ func TestValidate_PrintsJSON(t *testing.T) {
 		t.Errorf("validate prints %d problems and exits with %d, want 5 and 1", len(problems), r.code)
 	}
 	for _, p := range problems {
-		wantKeys(t, "problem", p, "file", "line", "column", "code", "message", "path", "suggestion")
+		wantKeys(t, "problem", p, "file", "line", "column", "code", "message", "path", "suggestion", "severity")
 	}
 }

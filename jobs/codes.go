@@ -1,0 +1,93 @@
+package jobs
+
+import "slices"
+
+// A Code is one kind of problem.
+type Code struct {
+	Name    string // stable, such as "yaml.unknown_field"
+	Meaning string // what is wrong, and what to do: one or two sentences
+}
+
+// Codes returns every kind of problem that checking a file can report, in the
+// order in which people read about them. The page on job files and the rules of
+// SARIF are made from it.
+func Codes() []Code { return slices.Clone(codes) }
+
+var codes = []Code{
+	{"file.unreadable", "The file cannot be opened or read. Look at its name and its permissions."},
+	{codeBug, "Checking the file brought a bug of Madeira to light. Please report it together with the file."},
+
+	{"yaml.too_large", "The file has more than 256 KiB. Split the job, or take data out of it."},
+	{"yaml.encoding", "The file is not UTF-8. Save it as UTF-8."},
+	{"yaml.control_char", "There is a character that is not shown, or one that changes the order in which text is shown. Remove it."},
+	{"yaml.syntax", "The text is not YAML. Brackets, quotes and indentation are the usual places."},
+	{"yaml.multiple_documents", "A second document begins. A file holds one; make two files."},
+	{"yaml.root_not_mapping", "The file is empty, a list or a single value. It has to be a mapping of keys to values."},
+	{"yaml.depth_limit", "Lists and mappings are nested more than 32 deep. A job needs eight."},
+	{"yaml.alias_limit", "Anchors and aliases are not part of job files. Write the value where it is used, or use defaults."},
+	{"yaml.alias_cycle", "An alias stands inside what it names. Write the value out."},
+	{"yaml.merge_forbidden", "Merge keys are not part of job files. Write the keys out, or use defaults."},
+	{"yaml.tag_forbidden", "Tags such as !!str are not part of job files. Write the value itself."},
+	{"yaml.key", "A key is a list or a mapping. Keys are text."},
+	{"yaml.duplicate_key", "A key stands twice in one mapping. Remove one."},
+	{"yaml.unknown_field", "There is no such key here. Take the name that is suggested; madeira validate --fix renames what other tools call differently."},
+	{"yaml.missing_field", "A key that is required is missing. Add it."},
+	{"yaml.implicit_boolean", "The value is a boolean to some programs and text to others. Write true or false, or put it in quotes."},
+	{"yaml.implicit_null", "The value is nothing to some programs and text to others. Write null, or put it in quotes."},
+	{"yaml.octal", "The number is octal to some programs and decimal to others. Drop the leading zero, or put it in quotes."},
+	{"yaml.number_form", "The value is a number to some programs and text to others. Write plain digits, or put it in quotes."},
+
+	{"value.type", "The value is of another kind than the key takes: text, number, list, mapping. Amounts are text, in quotes."},
+	{"value.enum", "The value is none of those the key takes. Take one that is listed."},
+	{"value.form", "The text does not have the form that the key asks for."},
+	{"value.range", "The number is too small or too large, or two values do not go together."},
+	{"value.size", "There are too few or too many entries or characters."},
+	{"value.duplicate", "A list holds a value twice. Remove one."},
+	{"value.invalid", "The value cannot stand here; the message says why."},
+	{"value.number_range", "The number is not finite, or has more digits than a number can hold. Put it in quotes if it is text."},
+	{"value.duration", "The value is no duration, or out of range. Write whole numbers with a unit: 500ms, 30s, 15m, 2h, 3d, 1h30m."},
+	{"value.regexp", "The text is no regular expression (RE2)."},
+
+	{"id.charset", "The name has characters that names do not have. Steps, inputs and columns take lower case letters, digits and underscores; jobs and connections hyphens too."},
+	{"id.reserved", "The name is one that Madeira uses itself. Take another."},
+	{"sql.identifier", "The text is no name of a table or column."},
+	{"job.duplicate_name", "Two files declare a job of the same name. Rename one."},
+
+	{"step.unknown_type", "There is no step type of this name. Take the one that is suggested."},
+	{"step.missing", "A setting that the step needs is missing. Add it."},
+	{"step.exclusive", "Two settings exclude each other. Keep one."},
+
+	{"dag.unknown_step", "There is no step of this name in the job."},
+	{"dag.duplicate_id", "Two steps have the same id. Rename one."},
+	{"dag.cycle", "Steps wait for each other in a circle, so that none can start. Remove one of the needs."},
+	{"dag.needs_missing", "Some steps say what they need and this one does not. Write needs: [] for a step that waits for none."},
+	{"dag.not_before", "A step refers to one that may not be over when it starts. Add that one to needs."},
+	{"dag.too_large", "There are more steps or needs than a run can have: 10,000 steps, 1,000 needs each."},
+
+	{"schedule.cron", "The cron expression cannot be read. It has five fields: minute, hour, day of month, month, day of week."},
+	{"schedule.never_fires", "The schedule never comes due."},
+	{"schedule.duplicate", "Two entries of the schedule are the same. Remove one."},
+	{"schedule.timezone", "There is no such time zone, or a schedule without one. Write a name such as Asia/Shanghai."},
+
+	{"expr.syntax", "The expression cannot be read."},
+	{"expr.undefined", "The expression names something that is not there: a step, an output, an input, a function."},
+	{"expr.type", "The value of the expression is of another type than is needed here."},
+	{"expr.limit", "The expression is too long or nested too deep."},
+	{"expr.bare", "The whole text is one expression here. Write it without ${{ }}."},
+	{"expr.needed", "Only what a step left can stand here. Write an expression such as ${{ steps.bill.outputs.file }}."},
+	{"expr.not_allowed", "An expression cannot stand here. Write the value itself."},
+	{"expr.sql_context", "A value never becomes part of SQL. Write :name in the statement and give the value under args."},
+
+	{"connection.unknown", "madeira.yaml has no connection of this name."},
+	{"connection.undeclared", "The job does not declare the connection. Add it under connections."},
+	{"connection.type", "The connection is of a type that the step cannot use."},
+	{"channel.unknown", "madeira.yaml has no channel of this name."},
+	{"config.open_type", "Tasks of this type cannot be opened to everybody, because they run code or reach outside."},
+
+	{"input.default", "An input of type file has a default. A file is handed over with the run."},
+	{"input.missing", "An input that has no default is not given."},
+	{"input.unknown", "The job takes no input of this name."},
+	{"input.json", "The value of an input is not JSON."},
+
+	{"secret.inline", "Something looks like a secret. Secrets do not belong in files; name them by reference in a connection of madeira.yaml."},
+}
