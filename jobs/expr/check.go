@@ -32,6 +32,7 @@ func Check(text string, env Env) (Checked, []*Error) {
 		}
 		errs = append(errs, c.errs...)
 		result.Refs = append(result.Refs, c.refs...)
+		result.Needs, result.Each = append(result.Needs, c.needs...), result.Each || c.each
 		frozen.WriteString(text[at:s.At])
 		frozen.WriteString(bound)
 		at = s.At + len(s.Src)
@@ -55,7 +56,7 @@ func CheckCondition(src string, env Env) (Checked, []*Error) {
 	if len(c.errs) > 0 {
 		return Checked{}, c.errs
 	}
-	return Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs}, nil
+	return Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs, Needs: c.needs, Each: c.each}, nil
 }
 
 // A checker finds the type of one expression.
@@ -68,6 +69,9 @@ type checker struct {
 	root     ast.Node
 	errs     []*Error
 	refs     []Ref
+	needs    []string
+	each     bool
+	loops    []map[string]Type // what # holds by name in the loops that are open, innermost last
 	explicit []insertion
 }
 
@@ -178,7 +182,7 @@ func (c *checker) check(n ast.Node) Type {
 	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
 		return c.reference(n)
 	case *ast.PointerNode:
-		return c.pointer(n)
+		return c.element(n).Type
 	case *ast.UnaryNode:
 		return c.unary(n)
 	case *ast.BinaryNode:
@@ -198,16 +202,6 @@ func (c *checker) check(n ast.Node) Type {
 		return c.call(n)
 	}
 	return c.fail(CodeSyntax, c.at(n), "this is not part of Madeira's expressions; compute it in a step")
-}
-
-func (c *checker) pointer(n *ast.PointerNode) Type {
-	switch n.Name {
-	case "":
-		return TypeAny
-	case "index":
-		return TypeInteger
-	}
-	return c.undefined(c.at(n), n.Name, []string{"index"}, "unknown name #%s", n.Name)
 }
 
 func (c *checker) conditional(n *ast.ConditionalNode) Type {

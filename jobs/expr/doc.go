@@ -18,9 +18,12 @@
 //	inputs    an object, by name
 //	period    label, start, end (dates), start_at, end_at (instants)
 //	schedule  due_at: the instant a run is due, or was asked for
-//	run       id, job, upstream_key, version, trigger, due_at, reason
-//	steps     by id: {outputs: {…}}; outputs is null for a step that did not finish
+//	run       id, job, upstream_key, version, trigger, due_at, reason, previous_success: {period} or null
+//	steps     by id: {outputs: {…}}; outputs is null for a step that did not finish, and
+//	          of one with for_each a list, null for elements that did not end well
 //	needs     by id: {result: "success" | "error" | "skipped" | "cancelled"}
+//	each      key, value, index of an element; where there is a for_each
+//	failure   step, error, attempts, or null; in steps of on_failure and finally
 //
 // Anything in Vars may be a json.RawMessage, which is the best form for it: it
 // is decoded only as far as an expression looks, and what is handed on as it is

@@ -193,19 +193,39 @@ func (c *checker) call(n ast.Node) Type {
 	if len(args) < len(f.args)-f.optional || (len(args) > len(f.args) && !f.variadic) {
 		return c.fail(CodeType, c.at(n), "%s takes %s, and here are %d", name, arity(f), len(args))
 	}
-	first := TypeAny
+	first, last := TypeAny, TypeAny
 	for i, arg := range args {
-		t := c.argument(f, i, arg)
+		last = c.argument(f, i, arg)
 		if i == 0 {
-			first = t
+			first = last
 		} else if f.variadic {
-			first = sumType("+", first, t)
+			first = sumType("+", first, last)
+		}
+		if i == 0 && f.loop {
+			c.loops = append(c.loops, c.elementsOf(arg))
+			defer func() { c.loops = c.loops[:len(c.loops)-1] }()
 		}
 	}
-	if f.result == "" {
+	switch {
+	case name == "sum" && len(args) > 1:
+		return c.summed(args[1], last)
+	case (name == "first" || name == "last" || name == "find") && c.elementsOf(args[0]) != nil:
+		return TypeObject
+	case f.result == "":
 		return first
 	}
 	return f.result
+}
+
+// summed returns the type of a sum over values of a type.
+func (c *checker) summed(body ast.Node, t Type) Type {
+	switch t {
+	case TypeInteger, TypeNumber, TypeMoney, TypeAny:
+		return t
+	case TypeText:
+		return TypeMoney // texts of digits
+	}
+	return c.fail(CodeType, c.at(body), "sum adds numbers or amounts, and this is %s", article(t))
 }
 
 func (c *checker) argument(f function, i int, arg ast.Node) Type {

@@ -86,9 +86,15 @@ func (c *checker) place(n ast.Node) place {
 		return c.context(n)
 	case *ast.MemberNode:
 		return c.member(n)
+	case *ast.PointerNode:
+		return c.element(n)
 	default:
 		t := c.check(n)
-		return place{Type: t, known: fields(t), name: "this"}
+		p := place{Type: t, known: fields(t), name: "this"}
+		if name, args, ok := call(n); ok && len(args) > 0 && (name == "first" || name == "last" || name == "find") {
+			p.known = c.elementsOf(args[0])
+		}
+		return p
 	}
 }
 
@@ -104,10 +110,14 @@ func (c *checker) context(n *ast.IdentifierNode) place {
 		return place{Type: TypeObject, known: c.env.Inputs, name: name}
 	case name == "steps", name == "needs":
 		return place{kind: name, name: name, from: c.at(n)}
+	case name == "each":
+		c.each = true
+		return place{Type: TypeObject, known: c.eachFields(), name: name}
 	}
 	return place{Type: TypeObject, known: contextFields(name), name: name}
 }
 
+// unknownContext says where a context is known that is not known here.
 func (c *checker) unknownContext(n *ast.IdentifierNode) Type {
 	switch name := n.Value; name {
 	case "period":
@@ -115,7 +125,17 @@ func (c *checker) unknownContext(n *ast.IdentifierNode) Type {
 	case "inputs":
 		return c.fail(CodeUndefined, c.at(n), "the job declares no inputs")
 	case "run", "steps", "needs":
-		return c.fail(CodeUndefined, c.at(n), "%s cannot be used here: this is evaluated before there is any", name)
+		if c.env.Run {
+			return c.fail(CodeUndefined, c.at(n), "%s cannot be used here; it is known in with, if and for_each of a step", name)
+		}
+		return c.fail(CodeUndefined, c.at(n), "%s cannot be used here: this is evaluated before there is any; it is known in with, if and for_each of a step", name)
+	case "each":
+		if !c.env.Run {
+			return c.fail(CodeUndefined, c.at(n), "each cannot be used here: this is evaluated when the run is made, before there are elements; it is known in with and if of a step with for_each")
+		}
+		return c.fail(CodeUndefined, c.at(n), "each is known only in with and if of a step that has for_each")
+	case "failure":
+		return c.fail(CodeUndefined, c.at(n), "failure is known only in steps of on_failure and finally")
 	default:
 		return c.undefined(c.at(n), name, append(c.env.contexts(), sortedKeys(functions)...),
 			"unknown name %s; an expression begins with one of %s, and a text is quoted", name, strings.Join(c.env.contexts(), ", "))
@@ -142,6 +162,8 @@ func (c *checker) member(n *ast.MemberNode) place {
 	case "needs":
 		if !slices.Contains(c.env.Needs, name) {
 			c.undefined(c.at(n.Property), name, c.env.Needs, "the step does not need %s; name it under needs", name)
+		} else if !slices.Contains(c.needs, name) {
+			c.needs = append(c.needs, name)
 		}
 		next.kind = "need"
 		return next
@@ -172,6 +194,9 @@ func (c *checker) outputs(n *ast.MemberNode, p, next place, name string) place {
 		}
 	}
 	next.Type, next.known, next.step = TypeObject, p.known, p.step
+	if c.env.Lists[p.step] {
+		next.Type, next.known = TypeList, nil
+	}
 	return next
 }
 
@@ -181,6 +206,10 @@ func (c *checker) field(n *ast.MemberNode, p, next place, name string) place {
 		c.refer(p, name)
 	}
 	switch {
+	case p.step != "" && p.Type == TypeList:
+		return place{Type: c.notOfOne(n, p, name)}
+	case next.name == "run.previous_success.period" && !c.env.Period:
+		c.fail(CodeUndefined, c.at(n.Property), "the job has no period; declare one, such as period: {every: month, of: previous}")
 	case p.known != nil:
 		t, ok := p.known[name]
 		if !ok {
@@ -188,7 +217,7 @@ func (c *checker) field(n *ast.MemberNode, p, next place, name string) place {
 			slices.Sort(known)
 			c.undefined(c.at(n.Property), name, known, "%s has no %s; there is %s", p.name, name, listed(known))
 		}
-		next.Type, next.known = t, fields(t)
+		next.Type, next.known = t, c.within(t, next.name)
 	case p.Type != TypeAny && p.Type != TypeObject && p.Type != TypeNull:
 		c.fail(CodeType, c.at(n.Property), "%s is %s and has no %s", p.name, article(p.Type), name)
 	}
@@ -215,6 +244,9 @@ func (c *checker) index(n *ast.MemberNode, p place) place {
 	switch p.Type {
 	case TypeList:
 		c.want(n.Property, TypeInteger)
+		if next.known = c.elementsOf(n.Node); next.known != nil {
+			next.Type = TypeObject
+		}
 	case TypeObject:
 		c.want(n.Property, TypeText)
 	case TypeAny:

@@ -28,11 +28,21 @@ const (
 // An Env declares what the expressions at one place may refer to. The zero value
 // knows only schedule.due_at.
 type Env struct {
-	Inputs map[string]Type            // of the job
-	Period bool                       // the job has a period
-	Run    bool                       // there is a run already: not while its key is made
-	Steps  map[string]map[string]Type // outputs of every step of the job, by id; nil where steps cannot be referred to
-	Needs  []string                   // what the step needs: the names under needs
+	Inputs  map[string]Type            // of the job
+	Period  bool                       // the job has a period
+	Run     bool                       // there is a run already: not while its key is made
+	Steps   map[string]map[string]Type // outputs of every step of the job, by id; nil where steps cannot be referred to
+	Lists   map[string]bool            // those of Steps with a for_each: their outputs are a list, one entry for each element
+	Needs   []string                   // what the step needs: the names under needs
+	Each    *Element                   // of a for_each; nil where there is none
+	Failure bool                       // the step runs after main, and may ask what failed
+}
+
+// An Element declares what a for_each ranges over. Its zero value says that nothing
+// is known of it.
+type Element struct {
+	Value  Type            // "" is TypeAny
+	Fields map[string]Type // of values that are objects; nil: not declared
 }
 
 // A Ref is a reference to an output of a step.
@@ -57,6 +67,9 @@ type Checked struct {
 	// Refs are the outputs of steps referred to, in the order of the text.
 	// Whether such a step comes before is for the caller to check.
 	Refs []Ref
+
+	Needs []string // steps whose result it asks for, each once
+	Each  bool     // it refers to each
 }
 
 // StepIDs returns the steps referred to, sorted, each once.
@@ -83,7 +96,7 @@ func fields(t Type) map[string]Type {
 	return nil
 }
 
-// contextFields returns the names under period, schedule and run.
+// contextFields returns the names under period, schedule, run and failure.
 func contextFields(name string) map[string]Type {
 	switch name {
 	case "period":
@@ -91,7 +104,22 @@ func contextFields(name string) map[string]Type {
 	case "schedule":
 		return map[string]Type{"due_at": TypeTimestamp}
 	case "run":
-		return map[string]Type{"id": TypeText, "job": TypeText, "upstream_key": TypeText, "version": TypeInteger, "trigger": TypeText, "due_at": TypeTimestamp, "reason": TypeText}
+		return map[string]Type{"id": TypeText, "job": TypeText, "upstream_key": TypeText, "version": TypeInteger, "trigger": TypeText, "due_at": TypeTimestamp, "reason": TypeText,
+			"previous_success": TypeObject}
+	case "failure":
+		return map[string]Type{"step": TypeText, "error": TypeText, "attempts": TypeInteger}
+	}
+	return nil
+}
+
+// nestedFields returns what an object inside a context holds by name, or nil when
+// that is not declared.
+func nestedFields(name string) map[string]Type {
+	switch name {
+	case "run.previous_success":
+		return map[string]Type{"period": TypeObject}
+	case "run.previous_success.period":
+		return contextFields("period")
 	}
 	return nil
 }
@@ -116,6 +144,12 @@ func (e Env) contexts() []string {
 	}
 	if e.Needs != nil {
 		names = append(names, "needs")
+	}
+	if e.Each != nil {
+		names = append(names, "each")
+	}
+	if e.Failure {
+		names = append(names, "failure")
 	}
 	return names
 }
