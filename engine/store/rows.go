@@ -15,6 +15,7 @@ type runRow struct {
 	ID          string         `bun:"id,pk"`
 	Job         string         `bun:"job"`
 	JobDigest   string         `bun:"job_digest"`
+	JobCommit   string         `bun:"job_commit,nullzero"`
 	Key         string         `bun:"upstream_key,nullzero"`
 	Version     int            `bun:"version,nullzero"`
 	Status      task.RunStatus `bun:"status"`
@@ -37,6 +38,13 @@ type runRow struct {
 	ParentTask  int64          `bun:"parent_task,nullzero"`
 	TimeoutMS   int64          `bun:"timeout_ms,nullzero"`
 	Stopped     string         `bun:"stopped,nullzero"`
+	Overlap     string         `bun:"overlap,nullzero"`
+	TurnKey     string         `bun:"turn_key,nullzero"`
+	TurnSlots   int            `bun:"turn_slots,nullzero"`
+	NotBefore   instant        `bun:"not_before"`
+
+	PreviousPeriod document `bun:"previous_period"`
+
 	CreatedAt   instant        `bun:"created_at"`
 	StartedAt   instant        `bun:"started_at"`
 	FinishedAt  instant        `bun:"finished_at"`
@@ -44,11 +52,11 @@ type runRow struct {
 
 func (r runRow) run() task.Run {
 	run := task.Run{
-		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status,
+		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, JobCommit: r.JobCommit, Key: r.Key, Version: r.Version, Status: r.Status,
 		Trigger: r.Trigger, DueAt: r.DueAt.Time, Inputs: json.RawMessage(r.Inputs), Period: json.RawMessage(r.Period),
 		BaseDir: r.BaseDir, Reason: r.Reason, RepeatedOf: r.RepeatedOf,
 		Actor: r.Actor, RerunOf: r.RerunOf, Overrides: json.RawMessage(r.Overrides), ParentTask: r.ParentTask,
-		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped,
+		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped, PreviousPeriod: json.RawMessage(r.PreviousPeriod),
 		CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time,
 	}
 	_ = json.Unmarshal(r.Connections, &run.Connections) // written by insertRun alone

@@ -19,13 +19,15 @@ func (db *DB) Now(ctx context.Context) (time.Time, error) {
 	return at.Time, nil
 }
 
-// SaveJob implements scheduler.Store.
+// SaveJob implements scheduler.Store. What is in force of a job that a process
+// follows is that process's to say.
 func (db *DB) SaveJob(ctx context.Context, v task.JobVersion) error {
 	return db.write(ctx, func(ctx context.Context, tx txn) error {
 		if err := tx.saveJob(ctx, v); err != nil {
 			return err
 		}
-		return tx.exec(ctx, "UPDATE job SET digest = ?, path = ?, seen_at = ? WHERE name = ?", v.Digest, clean(v.Path, maxLine), tx.now, v.Name)
+		return tx.exec(ctx, "UPDATE job SET digest = ?, path = ?, commit_id = ?, seen_at = ? WHERE name = ? AND followed IS NULL",
+			v.Digest, clean(v.Path, maxLine), nullable(v.Commit), tx.now, v.Name)
 	})
 }
 
@@ -36,11 +38,11 @@ func (tx txn) saveJob(ctx context.Context, v task.JobVersion) error {
 		return nil // a run without a file behind it
 	}
 	source, path := clean(string(v.Source), maxDocument), clean(v.Path, maxLine)
-	err := tx.exec(ctx, `INSERT INTO job_version (job, digest, path, source, first_seen_at) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (job, digest) DO NOTHING`, v.Name, v.Digest, path, source, tx.now)
+	err := tx.exec(ctx, `INSERT INTO job_version (job, digest, path, source, commit_id, first_seen_at) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (job, digest) DO NOTHING`, v.Name, v.Digest, path, source, nullable(v.Commit), tx.now)
 	if err == nil {
-		err = tx.exec(ctx, `INSERT INTO job (name, digest, path, seen_at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (name) DO NOTHING`, v.Name, v.Digest, path, tx.now)
+		err = tx.exec(ctx, `INSERT INTO job (name, digest, path, commit_id, seen_at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (name) DO NOTHING`, v.Name, v.Digest, path, nullable(v.Commit), tx.now)
 	}
 	if err != nil {
 		return fmt.Errorf("note job %s: %w", v.Name, err)
@@ -98,11 +100,11 @@ func (tx txn) insertOccurrence(ctx context.Context, o task.Occurrence) (bool, er
 // runOfOccurrence answers for a due time that is on record.
 func (tx txn) runOfOccurrence(ctx context.Context, o task.Occurrence) (task.Created, error) {
 	var id sql.NullString
-	err := tx.NewRaw("SELECT run_id FROM occurrence WHERE job = ? AND entry = ? AND due_at = ?", o.Job, o.Entry, instant{o.DueAt}).Scan(ctx, &id)
+	made := task.Created{Existing: true}
+	err := tx.NewRaw("SELECT run_id, outcome, coalesce(reason, '') FROM occurrence WHERE job = ? AND entry = ? AND due_at = ?", o.Job, o.Entry, instant{o.DueAt}).Scan(ctx, &id, &made.Outcome, &made.Reason)
 	if err != nil {
 		return task.Created{}, fmt.Errorf("read the due time of %s: %w", o.Job, err)
 	}
-	made := task.Created{Existing: true}
 	if !id.Valid {
 		return made, nil
 	}

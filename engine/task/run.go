@@ -10,6 +10,7 @@ type Run struct {
 	ID          string // UUIDv7
 	Job         string
 	JobDigest   string
+	JobCommit   string // of git that the job was read from; "" when it was not
 	Key         string // "" when the job makes each run its own
 	Version     int    // 0 while its sources are compared, and for a repeated run
 	Status      RunStatus
