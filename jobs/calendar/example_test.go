@@ -2,33 +2,39 @@ package calendar_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	_ "time/tzdata"
 
 	"madeira/jobs/calendar"
 )
 
-func ExampleNewSchedule() {
+func ExampleNewTimetable() {
 	loc, err := calendar.LoadZone("America/New_York")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	s, err := calendar.NewSchedule("30 2 * * *", loc)
+	s, err := calendar.NewTimetable("30 2 * * *", loc)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	at := time.Date(2026, 3, 7, 0, 0, 0, 0, loc)
 	for range 3 {
-		at = s.Next(at)
-		fmt.Println(at.Format(time.RFC3339))
+		due, err := s.Next(at)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		at = due.At
+		fmt.Println(strings.TrimSpace(at.Format(time.RFC3339) + " " + due.Note))
 	}
-	_, err = calendar.NewSchedule("0 0 30 2 *", loc)
+	_, err = calendar.NewTimetable("0 0 30 2 *", loc)
 	fmt.Println(err)
 	// Output:
 	// 2026-03-07T02:30:00-05:00
-	// 2026-03-08T03:00:00-04:00
+	// 2026-03-08T03:00:00-04:00 02:30 is not there on 2026-03-08 in America/New_York; due at 03:00
 	// 2026-03-09T02:30:00-04:00
 	// cron "0 0 30 2 *" never fires: no month 2 has a day 30
 }

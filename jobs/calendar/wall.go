@@ -51,3 +51,20 @@ func segment(t time.Time, loc *time.Location) (offset time.Duration, end time.Ti
 	}
 	return time.Duration(seconds) * time.Second, end
 }
+
+// twice reports whether the clock of a zone shows a wall, which it shows at an
+// instant, at another instant, too.
+func twice(wall, at time.Time, loc *time.Location) bool {
+	start, end := at.In(loc).ZoneBounds()
+	if !end.IsZero() && end.Sub(at) < maxOffset {
+		if other, _ := segment(end, loc); !wall.Add(-other).Before(end) {
+			return true
+		}
+	}
+	if !start.IsZero() && at.Sub(start) < maxOffset {
+		if other, _ := segment(start.Add(-time.Nanosecond), loc); wall.Add(-other).Before(start) {
+			return true
+		}
+	}
+	return false
+}
