@@ -93,7 +93,7 @@ func (e *Engine) left(a *attempt, end ending) {
 	e.board.drop(a)
 	e.cfg.Observer.Ended(a.Claimed, task.Outcome{Hold: a.Hold, To: end.Left, StartedAt: end.StartedAt, Took: end.Took})
 	nudge(e.decide)
-	nudge(e.written)
+	e.ended()
 	e.Wake()
 	e.gates.hurry()
 }
@@ -163,6 +163,7 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 		Task:      taskOf(a.Claimed, scope.Run),
 		Settings:  settings,
 		Previous:  scope.Earlier,
+		Dir:       scope.Run.BaseDir,
 		Databases: e.cfg.Connections.Databases(grant),
 		Remotes:   e.cfg.Connections.Remotes(grant),
 		Channels:  e.cfg.Connections.Channels(grant),

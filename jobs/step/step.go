@@ -75,6 +75,10 @@ type Input struct {
 	// key that ended well, or nil: what a line-level diff compares with.
 	Previous map[string]json.RawMessage
 
+	// Dir is the folder of the job file, where relative programs are looked for; ""
+	// for a task enqueued alone.
+	Dir string
+
 	Databases Databases
 	Files     Files
 	Datasets  Datasets
