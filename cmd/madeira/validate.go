@@ -150,11 +150,21 @@ func outline(root string) (*config, []jobs.Problem, error) {
 
 // check reads and checks job files, against the configuration where there is one.
 func (p *program) check(paths []string, cfg *config) ([]*jobs.Job, []jobs.Problem, error) {
+	root := ""
+	if cfg != nil {
+		root = cfg.root
+	}
+	return p.checkIn(disk{}, root, paths, cfg)
+}
+
+// checkIn is check for files of any file system. What several folders of jobs share
+// lies in root.
+func (p *program) checkIn(fsys fs.FS, root string, paths []string, cfg *config) ([]*jobs.Job, []jobs.Problem, error) {
 	catalog, err := newCatalog()
 	if err != nil {
 		return nil, nil, err
 	}
-	env := jobs.Env{FS: disk{}, Today: time.Now(), Catalog: catalog, Cron: p.schedule}
+	env := jobs.Env{FS: fsys, Root: root, Today: time.Now(), Catalog: catalog, Cron: p.schedule}
 	if cfg != nil {
 		env.Connections, env.Channels = cfg.types()
 	}
