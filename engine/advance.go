@@ -43,7 +43,7 @@ func (e *Engine) advance(ctx context.Context) (time.Duration, error) {
 			return 0, fmt.Errorf("decide %d tasks: %w", len(decisions), err)
 		}
 		e.Wake()
-		nudge(e.written)
+		e.ended()
 	}
 }
 
@@ -59,7 +59,7 @@ func (e *Engine) beginPhases(ctx context.Context) (bool, error) {
 	}
 	if n > 0 {
 		e.Wake()
-		nudge(e.written)
+		e.ended()
 	}
 	return n > 0, nil
 }

@@ -22,6 +22,7 @@ type Config struct {
 	Bell        Bell     // nil: work that other processes make is found by polling
 	Gates       Gates    // nil: limits, pauses and circuits are left to other workers
 	Registry    *step.Registry
+	Turns       Turns    // nil: runs that wait for their turn are left to other workers
 	Artifacts   Artifacts
 	Connections Connections
 

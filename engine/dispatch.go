@@ -221,7 +221,7 @@ func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) {
 		}
 	}
 	if len(done) > 0 {
-		nudge(d.written)
+		d.ended()
 	}
 }
 

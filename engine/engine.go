@@ -19,6 +19,7 @@ type Engine struct {
 	due     chan struct{} // a task was put off: ask when the next is due
 	decide  chan struct{} // a blocked task waits for a decision
 	written chan struct{} // outcomes were written: the run may be over
+	turns   usher
 
 	unrescued bool // the last look for leases that have run out failed; of the rescuer alone
 }
@@ -31,7 +32,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, board: newBoard(ask{light: cfg.LightSlots, heavy: cfg.Slots}),
-		away: away{clock: cfg.Clock, log: cfg.Logger}, gates: gatekeeper{nudge: make(chan struct{}, 1)},
+		away: away{clock: cfg.Clock, log: cfg.Logger}, gates: gatekeeper{nudge: make(chan struct{}, 1)}, turns: usher{nudge: make(chan struct{}, 1)},
 		wake: make(chan struct{}, 1), due: make(chan struct{}, 1), decide: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	e.light, e.heavy = cfg.claims()
@@ -44,6 +45,7 @@ func (e *Engine) Wake() {
 	nudge(e.wake)
 	nudge(e.gates.nudge)
 }
+	nudge(e.turns.nudge)
 
 // Ready reports whether the engine could take a task: it is not shutting down
 // and of neither kind every slot is held by a Runner that ignores its cancellation.
@@ -72,6 +74,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 
 	if e.cfg.Flow != nil {
+	if e.cfg.Turns != nil {
+		services.Go(func() { e.serve(ctx, service{name: "turn", once: e.turn, nudge: e.turns.nudge}) })
+	}
 		services.Go(func() { e.serve(ctx, service{name: "expire", once: e.expire}) })
 	}
 	if e.cfg.Archiver != nil {

@@ -19,7 +19,7 @@ func (e *Engine) expire(ctx context.Context) (time.Duration, error) {
 		if n > 0 {
 			e.cfg.Logger.WarnContext(ctx, "stopped runs that were out of time", "runs", n)
 			nudge(e.decide)
-			nudge(e.written)
+			e.ended()
 		}
 		if n < expireLimit {
 			return jitter(e.cfg.Poll), nil

@@ -12,10 +12,15 @@ import (
 // results of what a step needs are not known, each where the task is no element.
 func valuesOf(scope task.Scope, needs map[string]task.StepResult, each json.RawMessage) expr.Values {
 	run := scope.Run
+	var previous any
+	if len(run.PreviousPeriod) > 0 {
+		previous = run.PreviousPeriod
+	}
 	vars := map[string]any{
 		"run": map[string]any{
 			"id": run.ID, "job": run.Job, "upstream_key": run.Key, "version": int64(run.Version),
 			"trigger": run.Trigger, "due_at": instant(run.DueAt), "reason": run.Reason,
+			"previous_success": map[string]any{"period": previous},
 		},
 		"schedule": map[string]any{"due_at": instant(run.DueAt)},
 		"inputs":   document(run.Inputs),

@@ -28,6 +28,7 @@ func (db *DB) CancelRun(ctx context.Context, runID string, a task.Action) (task.
 	if err != nil {
 		return run, fmt.Errorf("cancel: %w", err)
 	}
+	db.made() // whoever waited for it can go on
 	return run, nil
 }
 
@@ -112,6 +113,9 @@ func (tx txn) stop(ctx context.Context, runID string, s stopping) (task.Run, err
 		return run, &RunStateError{Run: run.ID, Status: run.Status, Why: "it is over and cannot be cancelled"}
 	case run.Stopped != "" || !run.Status.Live():
 		return run, nil
+	}
+	if err := tx.leaveLine(ctx, run.ID); err != nil {
+		return run, err
 	}
 	if err := tx.exec(ctx, "UPDATE run SET stopped = ?, stopped_at = ? WHERE id = ?", s.as, tx.now, run.ID); err != nil {
 		return run, err

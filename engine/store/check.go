@@ -28,10 +28,11 @@ const maxBroken = 10_000
 //	I08  no two outcomes of one claim, one success at most, under the fence of the row
 //	I10  no more attempts count than the task may make, and one
 //	I12  a task left blocked once, after everything it needs was over
-//	I14  no limit has more tasks under it than it allows, and only tasks that may run hold a place
+//	I14  no limit has more tasks, or runs, under it than it allows, and only what may run holds a place
 //	I16  the dead letters are the tasks in error
 //	I18  every task stands in exactly the narrow table that its state asks for, and something wakes what waits
 //	arc  what is in the archive is over, whole, and nowhere else
+//	trn  runs of a job that must not overlap do not, and what waits for its turn has something to wait for
 //	run  a run's counters, phase, status and version agree with its tasks
 func (db *DB) Check(ctx context.Context) ([]string, error) {
 	tx, err := db.snapshot(ctx)
@@ -40,7 +41,10 @@ func (db *DB) Check(ctx context.Context) ([]string, error) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	c := &checker{tx: tx}
-	for _, look := range []func(context.Context) error{c.checkTasks, c.checkRuns, c.checkStrays, c.checkLimits, c.checkArchive} {
+	if c.now, err = db.dialect.now(ctx, tx); err != nil {
+		return nil, fmt.Errorf("check the database: %w", err)
+	}
+	for _, look := range []func(context.Context) error{c.checkTasks, c.checkRuns, c.checkStrays, c.checkLimits, c.checkTurns, c.checkArchive} {
 		if err := look(ctx); err != nil {
 			return nil, fmt.Errorf("check the database: %w", err)
 		}
@@ -60,6 +64,7 @@ func (db *DB) snapshot(ctx context.Context) (bun.Tx, error) {
 // A checker is one check.
 type checker struct {
 	tx     bun.Tx
+	now    instant
 	broken []string
 }
 
@@ -83,6 +88,7 @@ type taskFacts struct {
 	ParentID    int64
 	ReusedOf    int64
 	Asleep      bool // its phase has not begun
+	InLine      bool // its run waits for its turn
 	ChildLives  bool // a run that is not over tells it when it is
 	log         []moveFacts
 	needs       []needFacts
@@ -152,6 +158,7 @@ func (c *checker) loadTasks(ctx context.Context, after int64) ([]*taskFacts, err
 		t.state, t.unmet, t.unmet_failed, t.attempt, t.moves, t.fence, t.placed, t.limits IS NOT NULL AS limited, t.retry,
 		coalesce(t.parent_id, 0) AS parent_id, coalesce(t.reused_of, 0) AS reused_of,
 		coalesce(r.phase = 'main' AND t.phase <> 'main' OR r.phase = 'on_failure' AND t.phase = 'finally', false) AS asleep,
+		t.step IS NOT NULL AND EXISTS (SELECT 1 FROM run_turn q WHERE q.run_id = t.run_id) AS in_line,
 		EXISTS (SELECT 1 FROM run k WHERE k.parent_task = t.id AND k.finished_at IS NULL) AS child_lives
 		FROM task_queue t LEFT JOIN run r ON r.id = t.run_id
 		WHERE t.id > ? AND NOT EXISTS (SELECT 1 FROM run_archiving g WHERE g.run_id = t.run_id) ORDER BY t.id LIMIT ?`, after, checkPage).Scan(ctx, &page)

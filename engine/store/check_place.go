@@ -57,6 +57,8 @@ func (c *checker) place(t *taskFacts) {
 // standing returns where a task may stand, and whether it has to.
 func standing(t *taskFacts) (may []string, must bool) {
 	switch {
+	case t.InLine && t.State != task.Processing:
+		return nil, false
 	case t.State == task.Pending && t.RunID == "" && !t.Placed && t.Fence == 0 && t.Moves == 0:
 		return []string{"task_ready", "task_later", "task_held"}, false // put into the table by a stranger
 	case t.State == task.Pending:

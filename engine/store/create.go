@@ -51,6 +51,10 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 	} else if !errors.Is(err, ErrNotFound) {
 		return task.Created{}, err
 	}
+	tx, err := tx.turning(ctx, n)
+	if err != nil {
+		return task.Created{}, err
+	}
 	if n.Occurrence != nil {
 		o := *n.Occurrence
 		o.RunID = n.Run.ID
@@ -60,6 +64,9 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 		}
 		if !fresh {
 			return tx.runOfOccurrence(ctx, o)
+		}
+		if made, skipped, err := tx.givesWay(ctx, n); err != nil || skipped {
+			return made, err
 		}
 	}
 	if err := tx.saveJob(ctx, n.Job); err != nil {
@@ -79,8 +86,12 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 	if err := tx.insertTasks(ctx, n, version == 0); err != nil {
 		return task.Created{}, err
 	}
-	run, err := tx.findRun(ctx, n.Run.ID)
-	return task.Created{Run: run}, err
+	made, err := tx.enterTurn(ctx, n)
+	if err != nil {
+		return task.Created{}, err
+	}
+	made.Run, err = tx.findRun(ctx, n.Run.ID)
+	return made, err
 }
 
 // insertRun reports false when another run of the key is live.
@@ -97,6 +108,7 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 		Trigger: n.Run.Trigger, DueAt: instant{n.Run.DueAt}, BaseDir: n.Run.BaseDir, Connections: connections,
 		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), CreatedAt: tx.now, Phase: task.PhaseMain,
 		Actor: clean(n.Run.Actor, maxLine), RerunOf: n.Run.RerunOf, ParentTask: n.Run.ParentTask, TimeoutMS: n.Run.Timeout.Milliseconds(),
+		NotBefore: instant{n.NotBefore},
 	}
 	if row.Inputs, err = cleanJSON(n.Run.Inputs); err != nil {
 		return false, fmt.Errorf("keep the inputs: %w", err)
@@ -112,6 +124,15 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 	}
 	if row.DueAt.IsZero() {
 		row.DueAt = tx.now
+	}
+	if n.Occurrence != nil && n.Overlap != task.OverlapAllow {
+		row.Overlap = string(n.Overlap)
+	}
+	if c := n.Concurrency; c != nil {
+		row.TurnKey, row.TurnSlots = c.Key, c.Slots
+	}
+	if row.PreviousPeriod, err = tx.previousPeriod(ctx, row); err != nil {
+		return false, err
 	}
 	res, err := tx.NewInsert().Model(&row).
 		On("CONFLICT (job, upstream_key) WHERE status IN ('pending', 'running', 'waiting') DO NOTHING").
@@ -174,15 +195,17 @@ func (tx txn) liveRun(ctx context.Context, n task.NewRun) (task.Created, error) 
 	if err != nil {
 		return task.Created{}, fmt.Errorf("find the live run of %s: %w", n.Run.Key, err)
 	}
+	made := task.Created{Run: row.run(), Existing: true}
 	if n.Occurrence != nil {
+		made.Outcome, made.Reason = task.DueRepeated, "its key is live"
 		err = tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ?, run_id = ? WHERE run_id = ?",
-			task.DueRepeated, "its key is live", row.ID, n.Run.ID)
+			made.Outcome, made.Reason, row.ID, n.Run.ID)
 	}
-	return task.Created{Run: row.run(), Existing: true}, err
+	return made, err
 }
 
-// insertTasks lays out the steps as rows. The database gets them in few large
-// statements, and places those that are ready by itself.
+// insertTasks lays out the steps as rows, in few large statements. They stand where
+// nobody finds them until the run begins.
 func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) error {
 	nodes, err := task.Lay(n.Tasks, compare)
 	if err != nil {
@@ -201,6 +224,9 @@ func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) erro
 		if rows[i], err = tx.freeze(node, ids[i], n.Run.ID); err != nil {
 			return fmt.Errorf("freeze step %q: %w", node.Step, err)
 		}
+		if n.NotBefore.After(tx.now.Time) {
+			rows[i].RunAt = instant{n.NotBefore}
+		}
 		for _, b := range node.Before {
 			edges = append(edges, dependencyRow{TaskID: ids[i], NeedsID: ids[b]})
 		}
@@ -210,13 +236,6 @@ func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) erro
 	}
 	if err := insertAll(ctx, tx.Tx, edges, 2000); err != nil {
 		return fmt.Errorf("insert %d dependencies: %w", len(edges), err)
-	}
-	if err := tx.readyWhere(ctx, "run_id = ? AND step IS NOT NULL AND state = 'pending'", n.Run.ID); err != nil {
-		return err
-	}
-	if err := tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue
-		WHERE run_id = ? AND step IS NOT NULL AND phase = 'main' AND state = 'blocked' AND unmet = 0`, n.Run.ID); err != nil {
-		return fmt.Errorf("note what has to be decided: %w", err)
 	}
 	later := 0
 	for _, node := range nodes {

@@ -36,7 +36,7 @@ const (
 // gates, in all processes. The transaction is stamped once it is alone.
 func (db *DB) gated(ctx context.Context, fn func(ctx context.Context, tx txn) error) error {
 	return db.write(ctx, func(ctx context.Context, tx txn) error {
-		if err := db.dialect.alone(ctx, tx.Tx); err != nil {
+		if err := db.dialect.alone(ctx, tx.Tx, gatesLock); err != nil {
 			return fmt.Errorf("wait for others that admit tasks: %w", err)
 		}
 		var err error

@@ -80,8 +80,8 @@ type dialect interface {
 	forUpdate() string
 	// skipLocked is forUpdate without waiting: rows that somebody else holds are left out.
 	skipLocked() string
-	// alone waits until no other transaction that asked for it is under way.
-	alone(ctx context.Context, tx bun.Tx) error
+	// alone waits until no other transaction that asked for the lock is under way.
+	alone(ctx context.Context, tx bun.Tx, lock int64) error
 	// fails says what an error of the database means for the caller.
 	fails(err error) failure
 	// migrating holds off other migrators while fn runs.
@@ -89,6 +89,13 @@ type dialect interface {
 	// schema names the folder of migrations.
 	schema() string
 }
+
+// What a transaction can be alone in. 7453010373645639777 is "madeira" as a number,
+// so that nobody else meets it, and the lock of migrations.
+const (
+	gatesLock = 7453010373645639778 // letting tasks through gates
+	turnsLock = 7453010373645639779 // deciding whose turn it is
+)
 
 // A failure is what an error of the database means.
 type failure int

@@ -130,14 +130,21 @@ func (tx txn) begin(ctx context.Context, run string, next task.Phase, open map[t
 	if err := tx.exec(ctx, "UPDATE run SET phase = ?, open_steps = ?, later_steps = ? WHERE id = ?", next, open[next], later, run); err != nil {
 		return err
 	}
-	const first = "run_id = ? AND step IS NOT NULL AND phase = ? AND state = 'blocked' AND unmet = 0"
-	if err := tx.exec(ctx, "INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE condition IS NOT NULL AND "+first, run, next); err != nil {
+	waits, err := tx.inLine(ctx, []string{run})
+	if err != nil {
 		return err
 	}
+	const first = "run_id = ? AND step IS NOT NULL AND phase = ? AND state = 'blocked' AND unmet = 0"
 	var roots []released
-	err := tx.NewRaw("UPDATE task_queue SET state = 'pending', moves = moves + 1, run_at = ? WHERE condition IS NULL AND "+first+" RETURNING "+releasedColumns,
+	err = tx.NewRaw("UPDATE task_queue SET state = 'pending', moves = moves + 1, run_at = ? WHERE condition IS NULL AND "+first+" RETURNING "+releasedColumns,
 		tx.now, run, next).Scan(ctx, &roots)
 	if err != nil {
+		return err
+	}
+	if len(waits) > 0 {
+		return tx.tell(ctx, movesOf(roots, tx.now)) // they are placed when its turn comes
+	}
+	if err := tx.exec(ctx, "INSERT INTO task_undecided (task_id) SELECT id FROM task_queue WHERE condition IS NOT NULL AND "+first, run, next); err != nil {
 		return err
 	}
 	return tx.place(ctx, roots)

@@ -13,16 +13,10 @@ import (
 // that moved.
 func (tx txn) place(ctx context.Context, next []released) error {
 	var ready, undecided []int64
-	var log []logRow
 	for _, r := range next {
 		switch {
 		case r.State == task.Pending:
-			from, reason := task.Blocked, ""
-			if r.Reason == task.WakeJoined {
-				from, reason = task.Waiting, r.Reason
-			}
 			ready = append(ready, r.ID)
-			log = append(log, logRow{TaskID: r.ID, Seq: r.Moves, From: from, To: task.Pending, Attempt: r.Attempt, Fence: r.Fence, Reason: reason, At: tx.now})
 		case r.State == task.Blocked && r.Unmet == 0:
 			undecided = append(undecided, r.ID)
 		}
@@ -35,7 +29,23 @@ func (tx txn) place(ctx context.Context, next []released) error {
 			return fmt.Errorf("note %d undecided tasks: %w", len(undecided), err)
 		}
 	}
-	return tx.tell(ctx, log)
+	return tx.tell(ctx, movesOf(next, tx.now))
+}
+
+// movesOf is what the log says of released tasks.
+func movesOf(next []released, now instant) []logRow {
+	var log []logRow
+	for _, r := range next {
+		if r.State != task.Pending {
+			continue
+		}
+		from, reason := task.Blocked, ""
+		if r.Reason == task.WakeJoined {
+			from, reason = task.Waiting, r.Reason
+		}
+		log = append(log, logRow{TaskID: r.ID, Seq: r.Moves, From: from, To: task.Pending, Attempt: r.Attempt, Fence: r.Fence, Reason: reason, At: now})
+	}
+	return log
 }
 
 // ready puts pending tasks that are due where claims find them, or under their

@@ -155,8 +155,8 @@ func (p *postgres) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 // alone takes a lock that ends with the transaction. A process that hangs in it
 // must not keep the others from it for long.
-func (p *postgres) alone(ctx context.Context, tx bun.Tx) error {
-	_, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = '3s'; SELECT pg_advisory_xact_lock(7453010373645639778)") // the one after that of migrations
+func (p *postgres) alone(ctx context.Context, tx bun.Tx, lock int64) error {
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = '3s'; SELECT pg_advisory_xact_lock(%d)", lock))
 	return err
 }
 

@@ -19,6 +19,7 @@ type claimedRun struct {
 	DueAt       time.Time       `json:"due_at"`
 	Inputs      json.RawMessage `json:"inputs"`
 	Period      json.RawMessage `json:"period"`
+	Previous    json.RawMessage `json:"previous_period"`
 	BaseDir     string          `json:"base_dir"`
 	Connections []string        `json:"connections"`
 	Reason      string          `json:"reason"`
@@ -36,9 +37,12 @@ func readRun(raw []byte) *task.Run {
 	if string(r.Period) == "null" {
 		r.Period = nil
 	}
+	if string(r.Previous) == "null" {
+		r.Previous = nil
+	}
 	return &task.Run{
 		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status, Trigger: r.Trigger,
-		DueAt: r.DueAt.UTC(), Inputs: r.Inputs, Period: r.Period, BaseDir: r.BaseDir, Connections: r.Connections,
+		DueAt: r.DueAt.UTC(), Inputs: r.Inputs, Period: r.Period, PreviousPeriod: r.Previous, BaseDir: r.BaseDir, Connections: r.Connections,
 		Reason: r.Reason, Actor: r.Actor, ParentTask: r.ParentTask, CreatedAt: r.CreatedAt.UTC(),
 	}
 }

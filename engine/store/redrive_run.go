@@ -106,9 +106,10 @@ func (tx txn) reopenRuns(ctx context.Context, roots []int64) error {
 	}
 	list := bun.List(runs)
 	// What goes on of a run is all of one phase.
-	err = tx.exec(ctx, `UPDATE run SET status = 'running', finished_at = NULL,
+	var reopened []string
+	err = tx.NewRaw(`UPDATE run SET status = 'running', finished_at = NULL,
 		phase = (SELECT max(t.phase) FROM task_queue t WHERE t.run_id = run.id AND t.step IS NOT NULL AND t.id IN (?))
-		WHERE id IN (?) AND status NOT IN ('pending', 'running', 'waiting')`, bun.List(roots), list)
+		WHERE id IN (?) AND status NOT IN ('pending', 'running', 'waiting') RETURNING CAST(id AS text)`, bun.List(roots), list).Scan(ctx, &reopened)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,13 @@ func (tx txn) reopenRuns(ctx context.Context, roots []int64) error {
 	if err := tx.exec(ctx, "DELETE FROM run_undecided WHERE run_id IN (SELECT id FROM run WHERE id IN (?) AND open_steps > 0)", list); err != nil {
 		return err
 	}
-	return tx.renewDeadlines(ctx, runs)
+	if err := tx.renewDeadlines(ctx, runs); err != nil {
+		return err
+	}
+	if err := tx.requeue(ctx, reopened); err != nil {
+		return err
+	}
+	return tx.withdraw(ctx, runs)
 }
 
 // renewDeadlines gives runs that are taken up again their whole time.

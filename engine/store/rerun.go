@@ -43,8 +43,9 @@ func (db *DB) Rerun(ctx context.Context, r task.Rerun) (task.Run, error) {
 type oldRun struct {
 	task.Run
 	shelf
-	steps []oldStep
-	ids   map[string]int64 // of its steps
+	concurrency *task.Limit // under which it took turns; nil: none
+	steps       []oldStep
+	ids         map[string]int64 // of its steps
 }
 
 type oldStep struct {
@@ -81,11 +82,14 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, err
 	if err != nil {
 		return task.Run{}, err
 	}
-	n := task.NewRun{Run: old.Run, Again: true}
+	n := task.NewRun{Run: old.Run, Again: true, Concurrency: old.concurrency}
 	n.Run.ID, n.Run.RerunOf, n.Run.RepeatedOf, n.Run.ParentTask, n.Run.Trigger = id, old.ID, "", 0, "manual"
 	n.Run.Actor, n.Run.Reason, n.Run.Overrides = r.Action.Actor, r.Action.Reason, nil
 	if len(r.Overrides) > 0 {
 		n.Run.Overrides = overrides
+	}
+	if tx, err = tx.turning(ctx, n); err != nil {
+		return task.Run{}, err
 	}
 	placed, err := tx.insertRun(ctx, n)
 	if err != nil {
@@ -103,6 +107,9 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, err
 	}
 	c := copying{r: r, old: old, run: id, fates: fates, needs: needsOf(steps)}
 	if err := tx.copyRun(ctx, &c); err != nil {
+		return task.Run{}, err
+	}
+	if _, err := tx.enterTurn(ctx, n); err != nil {
 		return task.Run{}, err
 	}
 	r.Action.Action, r.Action.Subject = "rerun", "run:"+old.ID
@@ -134,7 +141,11 @@ func (tx txn) oldRun(ctx context.Context, id string) (*oldRun, error) {
 		if err != nil {
 			return nil, err
 		}
-		old.Run, old.shelf = rows[0].run(), shelves()[1]
+		row = rows[0]
+		old.Run, old.shelf = row.run(), shelves()[1]
+	}
+	if row.TurnKey != "" {
+		old.concurrency = &task.Limit{Key: row.TurnKey, Slots: row.TurnSlots}
 	}
 	switch {
 	case err != nil:

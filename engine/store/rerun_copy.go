@@ -29,7 +29,7 @@ type copyRow struct {
 	unmet            int
 }
 
-// copyRun makes the tasks, places them and counts them.
+// copyRun makes the tasks and counts them.
 func (tx txn) copyRun(ctx context.Context, c *copying) error {
 	var names []string
 	for _, s := range c.old.steps {
@@ -75,12 +75,8 @@ func (tx txn) copyRun(ctx context.Context, c *copying) error {
 	if err := tx.adapt(ctx, c); err != nil {
 		return err
 	}
-	err = tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ?, warned_steps = ?, priority = (SELECT o.priority FROM "+c.runs()+" o WHERE o.id = ?) WHERE id = ?",
+	return tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ?, warned_steps = ?, priority = (SELECT o.priority FROM "+c.runs()+" o WHERE o.id = ?) WHERE id = ?",
 		open, later, warned, c.old.ID, c.run)
-	if err != nil {
-		return err
-	}
-	return tx.placeCopies(ctx, c.run)
 }
 
 // runs is the table that the old run is in.
@@ -274,13 +270,4 @@ func (tx txn) adapt(ctx context.Context, c *copying) error {
 
 func (c *copying) renamed(d document) document {
 	return document(strings.ReplaceAll(string(d), "run/"+c.old.ID+"/", "run/"+c.run+"/"))
-}
-
-// placeCopies puts the tasks where claims and decisions find them.
-func (tx txn) placeCopies(ctx context.Context, run string) error {
-	if err := tx.readyWhere(ctx, "run_id = ? AND step IS NOT NULL AND state = 'pending'", run); err != nil {
-		return err
-	}
-	return tx.exec(ctx, `INSERT INTO task_undecided (task_id) SELECT id FROM task_queue
-		WHERE run_id = ? AND step IS NOT NULL AND phase = 'main' AND state = 'blocked' AND unmet = 0`, run)
 }

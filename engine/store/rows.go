@@ -38,9 +38,16 @@ type runRow struct {
 	ParentTask  int64          `bun:"parent_task,nullzero"`
 	TimeoutMS   int64          `bun:"timeout_ms,nullzero"`
 	Stopped     string         `bun:"stopped,nullzero"`
-	CreatedAt   instant        `bun:"created_at"`
-	StartedAt   instant        `bun:"started_at"`
-	FinishedAt  instant        `bun:"finished_at"`
+	Overlap     string         `bun:"overlap,nullzero"`
+	TurnKey     string         `bun:"turn_key,nullzero"`
+	TurnSlots   int            `bun:"turn_slots,nullzero"`
+	NotBefore   instant        `bun:"not_before"`
+
+	PreviousPeriod document `bun:"previous_period"`
+
+	CreatedAt  instant `bun:"created_at"`
+	StartedAt  instant `bun:"started_at"`
+	FinishedAt instant `bun:"finished_at"`
 }
 
 func (r runRow) run() task.Run {
@@ -49,7 +56,7 @@ func (r runRow) run() task.Run {
 		Trigger: r.Trigger, DueAt: r.DueAt.Time, Inputs: json.RawMessage(r.Inputs), Period: json.RawMessage(r.Period),
 		BaseDir: r.BaseDir, Reason: r.Reason, RepeatedOf: r.RepeatedOf,
 		Actor: r.Actor, RerunOf: r.RerunOf, Overrides: json.RawMessage(r.Overrides), ParentTask: r.ParentTask,
-		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped,
+		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped, PreviousPeriod: json.RawMessage(r.PreviousPeriod),
 		CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time,
 	}
 	_ = json.Unmarshal(r.Connections, &run.Connections) // written by insertRun alone

@@ -100,11 +100,11 @@ func (tx txn) insertOccurrence(ctx context.Context, o task.Occurrence) (bool, er
 // runOfOccurrence answers for a due time that is on record.
 func (tx txn) runOfOccurrence(ctx context.Context, o task.Occurrence) (task.Created, error) {
 	var id sql.NullString
-	err := tx.NewRaw("SELECT run_id FROM occurrence WHERE job = ? AND entry = ? AND due_at = ?", o.Job, o.Entry, instant{o.DueAt}).Scan(ctx, &id)
+	made := task.Created{Existing: true}
+	err := tx.NewRaw("SELECT run_id, outcome, coalesce(reason, '') FROM occurrence WHERE job = ? AND entry = ? AND due_at = ?", o.Job, o.Entry, instant{o.DueAt}).Scan(ctx, &id, &made.Outcome, &made.Reason)
 	if err != nil {
 		return task.Created{}, fmt.Errorf("read the due time of %s: %w", o.Job, err)
 	}
-	made := task.Created{Existing: true}
 	if !id.Valid {
 		return made, nil
 	}

@@ -103,10 +103,15 @@ func (tx txn) adopt(ctx context.Context, id int64, run string) error {
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
+	n, err := res.RowsAffected()
+	if err != nil {
 		return err
 	}
-	return errEnded
+	if n == 0 {
+		return errEnded
+	}
+	// A run that another one waits for does not wait for others of its job.
+	return tx.exec(ctx, "UPDATE run_turn SET child = ?, overlap = ? WHERE run_id = ?", true, false, run)
 }
 
 // spawnedBefore tells a claim whose answer was lost from one that lost its lease.

@@ -118,7 +118,7 @@ func (s *sqlite) forUpdate() string { return "" }
 func (s *sqlite) skipLocked() string { return "" }
 
 // alone has nothing to do: a transaction that writes is.
-func (s *sqlite) alone(context.Context, bun.Tx) error { return nil }
+func (s *sqlite) alone(context.Context, bun.Tx, int64) error { return nil }
 
 func (s *sqlite) schema() string { return "sqlite" }
 

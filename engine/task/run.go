@@ -28,9 +28,12 @@ type Run struct {
 	ParentTask  int64           // the task that waits for it; 0 for none
 	Timeout     time.Duration   // from the first claim; 0: none
 	Stopped     string          // "cancelled" or "timeout": nothing but finally runs any more; "" while it may go on
-	CreatedAt   time.Time
-	StartedAt   time.Time // zero until a task was claimed
-	FinishedAt  time.Time // zero while live
+
+	PreviousPeriod json.RawMessage `json:",omitempty"` // that of the last run of the job, by due time, that ended well; nil: there is none
+
+	CreatedAt  time.Time
+	StartedAt  time.Time // zero until a task was claimed
+	FinishedAt time.Time // zero while live
 }
 
 // A NewRun is a run to be made, with its tasks.
@@ -137,6 +140,9 @@ const (
 
 // A Created run answers a NewRun.
 type Created struct {
-	Run      Run
-	Existing bool // the key is live: this is the run that holds it
+	DueWaiting  DueOutcome = "waiting"   // its run is made and waits for its turn; it becomes ran or caught_up
+	Run      Run        // zero for a due time that makes none
+	Existing bool       // the key is live: this is the run that holds it
+	Outcome  DueOutcome // of the due time, as recorded; "" when there is none
+	Reason   string     // of that outcome
 }

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/uptrace/bun"
+)
+
+// A waiter is a run that may begin as far as runs of its job are concerned.
+type waiter struct {
+	RunID    string
+	Job      string
+	Key      string // "": it needs no slot
+	Slots    int
+	Priority int
+	Shares   bool // a run that waits for it has a slot under the key
+
+	slot int // that it gets; 0: none
+}
+
+// A lineup is who may begin, and the slots that are taken.
+type lineup struct {
+	waiters []waiter
+	taken   map[string]map[int]bool // by key
+}
+
+// choose returns up to limit runs that begin now, with their slots. Under a key
+// they go by priority, then age, each under its own limit; one that finds no slot
+// holds up those behind it, so that large limits do not starve small ones.
+func (l lineup) choose(limit int) []waiter {
+	slices.SortFunc(l.waiters, func(a, b waiter) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.RunID, b.RunID))
+	})
+	var chosen []waiter
+	full := map[string]bool{}
+	for _, t := range l.waiters {
+		if len(chosen) == limit {
+			break
+		}
+		if t.Key != "" && !t.Shares {
+			if full[t.Key] = full[t.Key] || len(l.taken[t.Key]) >= t.Slots; full[t.Key] {
+				continue
+			}
+			t.slot = l.free(t.Key)
+		}
+		chosen = append(chosen, t)
+	}
+	return chosen
+}
+
+// free takes the lowest free slot under a key.
+func (l lineup) free(key string) int {
+	if l.taken[key] == nil {
+		l.taken[key] = map[int]bool{}
+	}
+	for slot := 1; ; slot++ {
+		if !l.taken[key][slot] {
+			l.taken[key][slot] = true
+			return slot
+		}
+	}
+}
+
+const (
+	turnColumns = "CAST(q.run_id AS text) AS run_id, q.job, coalesce(q.key, '') AS key, coalesce(q.slots, 0) AS slots, q.priority"
+
+	// dueNow is of runs that are not put off, and whose job nobody has paused.
+	dueNow = "(q.not_before IS NULL OR q.not_before <= ?) AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.gate = 'job:' || q.job)"
+
+	// firstOfJob is of runs for which no other of their job is at work, or before
+	// them in the line.
+	firstOfJob = `NOT EXISTS (SELECT 1 FROM run_turn p WHERE NOT p.child AND p.job = q.job AND (p.due_at, p.run_id) < (q.due_at, q.run_id) AND (p.not_before IS NULL OR p.not_before <= ?))
+		AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id
+			AND NOT EXISTS (SELECT 1 FROM run_turn w WHERE w.run_id = r.id))`
+
+	turnKeys = `WITH RECURSIVE k (key) AS (
+		SELECT min(key) FROM run_turn WHERE key IS NOT NULL
+		UNION ALL SELECT (SELECT min(t.key) FROM run_turn t WHERE t.key IS NOT NULL AND t.key > k.key) FROM k WHERE k.key IS NOT NULL)
+		SELECT key FROM k WHERE key IS NOT NULL`
+
+	// sharers are runs whose key a run that waits for them has a slot under: they
+	// are part of its turn, or both would wait for ever.
+	sharers = `WITH RECURSIVE up (origin, run_id, depth) AS (
+		SELECT q.run_id, q.run_id, 0 FROM run_turn q WHERE q.child AND q.key IS NOT NULL
+		UNION ALL SELECT u.origin, t.run_id, u.depth + 1 FROM up u JOIN run r ON r.id = u.run_id JOIN task_queue t ON t.id = r.parent_task
+			WHERE t.run_id IS NOT NULL AND u.depth < ?)
+		SELECT DISTINCT ` + turnColumns + ` FROM up u JOIN run_slot s ON s.run_id = u.run_id JOIN run_turn q ON q.run_id = u.origin AND q.key = s.key WHERE ` + dueNow
+)
+
+// lineUp reads who may begin: of each job the first that waits for others of it,
+// of each key the first limit of the rest.
+func lineUp(ctx context.Context, db bun.IDB, now instant, limit int) (lineup, error) {
+	l := lineup{taken: map[string]map[int]bool{}}
+	var keys []string
+	if err := db.NewRaw(turnKeys).Scan(ctx, &keys); err != nil {
+		return l, fmt.Errorf("list keys under which runs wait: %w", err)
+	}
+	add := func(query string, args ...any) error {
+		var some []waiter
+		err := db.NewRaw(query, args...).Scan(ctx, &some)
+		l.waiters = append(l.waiters, some...)
+		return err
+	}
+	err := add("SELECT "+turnColumns+" FROM run_turn q WHERE q.overlap AND "+dueNow+" AND "+firstOfJob, now, now)
+	if err == nil {
+		err = add("SELECT "+turnColumns+" FROM run_turn q WHERE q.key IS NULL AND NOT q.overlap AND "+dueNow+" ORDER BY q.priority, q.run_id LIMIT ?", now, limit)
+	}
+	for _, key := range keys {
+		if err == nil {
+			err = add("SELECT "+turnColumns+" FROM run_turn q WHERE q.key = ? AND NOT q.overlap AND "+dueNow+" ORDER BY q.priority, q.run_id LIMIT ?", key, now, limit)
+		}
+	}
+	if err == nil && len(keys) > 0 {
+		err = l.readSlots(ctx, db, now, keys)
+	}
+	if err != nil {
+		return l, fmt.Errorf("look whose turn it is: %w", err)
+	}
+	return l, nil
+}
+
+// readSlots reads which slots are taken, and who shares the turn of another run.
+func (l *lineup) readSlots(ctx context.Context, db bun.IDB, now instant, keys []string) error {
+	var slots []runSlotRow
+	if err := db.NewRaw("SELECT key, slot, CAST(run_id AS text) AS run_id FROM run_slot WHERE key IN (?)", bun.List(keys)).Scan(ctx, &slots); err != nil {
+		return err
+	}
+	for _, s := range slots {
+		if l.taken[s.Key] == nil {
+			l.taken[s.Key] = map[int]bool{}
+		}
+		l.taken[s.Key][s.Slot] = true
+	}
+	if len(slots) == 0 {
+		return nil
+	}
+	var shared []waiter
+	if err := db.NewRaw(sharers, maxDepth, now).Scan(ctx, &shared); err != nil {
+		return err
+	}
+	for _, s := range shared {
+		s.Shares = true
+		l.waiters = slices.DeleteFunc(l.waiters, func(t waiter) bool { return t.RunID == s.RunID })
+		l.waiters = append(l.waiters, s)
+	}
+	return nil
+}

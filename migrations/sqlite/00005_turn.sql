@@ -1,0 +1,68 @@
+-- +goose Up
+
+-- What a run waits for before it begins, and under which key it takes a slot.
+ALTER TABLE run ADD COLUMN overlap         text CHECK (overlap IN ('queue', 'skip'));  -- of a due time; NULL: it waits for no other run of its job
+ALTER TABLE run ADD COLUMN turn_key        text;     -- runs under one key take turns
+ALTER TABLE run ADD COLUMN turn_slots      integer CHECK (turn_slots > 0);  -- how many may be at work under the key, this one included
+ALTER TABLE run ADD COLUMN not_before      integer;
+ALTER TABLE run ADD COLUMN previous_period text;     -- of the last run of the job that ended well
+ALTER TABLE run_archive ADD COLUMN overlap         text;
+ALTER TABLE run_archive ADD COLUMN turn_key        text;
+ALTER TABLE run_archive ADD COLUMN turn_slots      integer;
+ALTER TABLE run_archive ADD COLUMN not_before      integer;
+ALTER TABLE run_archive ADD COLUMN previous_period text;
+CREATE INDEX run_period ON run (job, due_at) WHERE period IS NOT NULL AND status IN ('success', 'warning');
+CREATE INDEX run_archive_period ON run_archive (job, due_at) WHERE period IS NOT NULL AND status IN ('success', 'warning');
+
+-- Runs that wait for their turn. Their tasks stand in none of the narrow tables.
+CREATE TABLE run_turn (
+  run_id     text PRIMARY KEY,
+  job        text NOT NULL,
+  child      integer NOT NULL,       -- another run started it: runs of its job do not wait for it
+  overlap    integer NOT NULL,       -- it waits for the runs of its job that came before it
+  key        text,                   -- it needs a slot under this key; NULL: none
+  slots      integer,
+  priority   integer NOT NULL,
+  due_at     integer NOT NULL,
+  not_before integer,
+  outcome    text,                   -- what becomes of its due time when it begins; NULL: it has none
+  reason     text,
+  since      integer NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX run_turn_of_job ON run_turn (job, due_at, run_id) WHERE NOT child;
+CREATE INDEX run_turn_of_key ON run_turn (key, priority, run_id) WHERE key IS NOT NULL;
+
+-- A slot of a run under a key, from when it begins until it is over.
+CREATE TABLE run_slot (
+  key    text NOT NULL,
+  slot   integer NOT NULL CHECK (slot > 0),
+  run_id text NOT NULL UNIQUE,
+  PRIMARY KEY (key, slot)
+) WITHOUT ROWID;
+
+-- Whatever ends a run ends its turn: runs that take none do not come this far.
+-- +goose StatementBegin
+CREATE TRIGGER turn_over AFTER UPDATE OF finished_at ON run FOR EACH ROW
+  WHEN NEW.finished_at IS NOT NULL AND (NEW.turn_key IS NOT NULL OR NEW.overlap IS NOT NULL OR NEW.not_before IS NOT NULL)
+BEGIN
+  DELETE FROM run_slot WHERE run_id = NEW.id;
+  DELETE FROM run_turn WHERE run_id = NEW.id;
+END;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TRIGGER turn_over;
+DROP TABLE run_slot;
+DROP TABLE run_turn;
+DROP INDEX run_period;
+DROP INDEX run_archive_period;
+ALTER TABLE run DROP COLUMN overlap;
+ALTER TABLE run DROP COLUMN turn_key;
+ALTER TABLE run DROP COLUMN turn_slots;
+ALTER TABLE run DROP COLUMN not_before;
+ALTER TABLE run DROP COLUMN previous_period;
+ALTER TABLE run_archive DROP COLUMN overlap;
+ALTER TABLE run_archive DROP COLUMN turn_key;
+ALTER TABLE run_archive DROP COLUMN turn_slots;
+ALTER TABLE run_archive DROP COLUMN not_before;
+ALTER TABLE run_archive DROP COLUMN previous_period;
