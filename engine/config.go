@@ -21,8 +21,8 @@ type Config struct {
 	Flow        Flow     // nil: phases, for_each and runs of runs are left to other workers
 	Bell        Bell     // nil: work that other processes make is found by polling
 	Gates       Gates    // nil: limits, pauses and circuits are left to other workers
-	Registry    *step.Registry
 	Turns       Turns    // nil: runs that wait for their turn are left to other workers
+	Registry    *step.Registry
 	Artifacts   Artifacts
 	Connections Connections
 

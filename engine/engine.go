@@ -18,8 +18,8 @@ type Engine struct {
 	wake    chan struct{} // the dispatcher should ask for work
 	due     chan struct{} // a task was put off: ask when the next is due
 	decide  chan struct{} // a blocked task waits for a decision
-	written chan struct{} // outcomes were written: the run may be over
 	turns   usher
+	written chan struct{} // outcomes were written: the run may be over
 
 	unrescued bool // the last look for leases that have run out failed; of the rescuer alone
 }
@@ -44,8 +44,8 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Wake() {
 	nudge(e.wake)
 	nudge(e.gates.nudge)
-}
 	nudge(e.turns.nudge)
+}
 
 // Ready reports whether the engine could take a task: it is not shutting down
 // and of neither kind every slot is held by a Runner that ignores its cancellation.
@@ -73,10 +73,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		services.Go(func() { e.serve(ctx, service{name: "gates", once: e.gate, nudge: e.gates.nudge}) })
 	}
 
-	if e.cfg.Flow != nil {
 	if e.cfg.Turns != nil {
 		services.Go(func() { e.serve(ctx, service{name: "turn", once: e.turn, nudge: e.turns.nudge}) })
 	}
+	if e.cfg.Flow != nil {
 		services.Go(func() { e.serve(ctx, service{name: "expire", once: e.expire}) })
 	}
 	if e.cfg.Archiver != nil {

@@ -136,11 +136,11 @@ const (
 	DueSkipped  DueOutcome = "skipped"   // on purpose; the reason says which
 	DueRepeated DueOutcome = "repeated"  // its key was live or done
 	DueMissed   DueOutcome = "missed"    // outside the window
+	DueWaiting  DueOutcome = "waiting"   // its run is made and waits for its turn; it becomes ran or caught_up
 )
 
 // A Created run answers a NewRun.
 type Created struct {
-	DueWaiting  DueOutcome = "waiting"   // its run is made and waits for its turn; it becomes ran or caught_up
 	Run      Run        // zero for a due time that makes none
 	Existing bool       // the key is live: this is the run that holds it
 	Outcome  DueOutcome // of the due time, as recorded; "" when there is none
