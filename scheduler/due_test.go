@@ -70,7 +70,7 @@ func TestDue_DecidesWhatBecomesOfEachDueTime(t *testing.T) {
 			t.Parallel()
 			e := cronEntry(t, "*/15 * * * *", "Asia/Shanghai", tt.catchup)
 			e.Window = tt.window
-			due, more, err := Due(e, at(t, tt.watermark), at(t, tt.now), 100)
+			due, more, err := Due(e, Span{After: at(t, tt.watermark), UpTo: at(t, tt.now)}, 100)
 			if got := told(due); got != tt.want || more || err != nil {
 				t.Errorf("Due = %s, more %t, %v; want %s", got, more, err, tt.want)
 			}
@@ -93,7 +93,7 @@ func TestFault_F36_AfterThreeHoursDownCatchupDecidesHowManyRun(t *testing.T) {
 			e := cronEntry(t, "* * * * *", "UTC", tt.catchup)
 			watermark := at(t, "2026-10-31T06:00:00Z")
 			now := watermark.Add(3*time.Hour + time.Duration(seconds)*time.Second)
-			due, more, err := Due(e, watermark, now, 1000)
+			due, more, err := Due(e, Span{After: watermark, UpTo: now}, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestDue_StopsAtItsLimitAndGoesOnFromThere(t *testing.T) {
 		e := cronEntry(t, "* * * * *", "UTC", tt.catchup)
 		mark := watermark
 		for i, want := range tt.passes {
-			due, more, err := Due(e, mark, now, 4)
+			due, more, err := Due(e, Span{After: mark, UpTo: now}, 4)
 			if len(due) != want || more != (want != 20) || err != nil {
 				t.Fatalf("%s, pass %d: %d due times, more %t; want %d", tt.catchup, i, len(due), more, want)
 			}
@@ -142,7 +142,7 @@ func TestFault_F44_TheZoneOfTheMachineDecidesNothing(t *testing.T) {
 	watermark, now := at(t, "2026-03-07T00:00:00Z"), at(t, "2026-03-10T00:00:00Z")
 	want := "2026-03-07T07:30:00Z 2026-03-08T07:00:00Z 2026-03-09T06:30:00Z"
 	for _, zone := range []*time.Location{time.UTC, time.FixedZone("east", 8*3600), time.FixedZone("west", -5*3600)} {
-		due, _, err := Due(e, watermark.In(zone), now.In(zone), 100)
+		due, _, err := Due(e, Span{After: watermark.In(zone), UpTo: now.In(zone)}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func (stuck) Next(t time.Time) (calendar.Due, error) { return calendar.Due{At: t
 func TestDue_EndsWhenAScheduleDoesNotMoveOn(t *testing.T) {
 	t.Parallel()
 	now := at(t, "2026-10-31T06:00:00Z")
-	if due, more, err := Due(jobs.Entry{Schedule: stuck{}}, now.Add(-time.Hour), now, 10); len(due) != 0 || more || err != nil {
+	if due, more, err := Due(jobs.Entry{Schedule: stuck{}}, Span{After: now.Add(-time.Hour), UpTo: now}, 10); len(due) != 0 || more || err != nil {
 		t.Errorf("Due = %v, %t, %v; want nothing", due, more, err)
 	}
 }

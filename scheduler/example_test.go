@@ -18,7 +18,7 @@ func ExampleDue() {
 	}
 	entry := jobs.Entry{Name: "0 6 * * * UTC", Schedule: daily, Catchup: jobs.CatchupLatest}
 	watermark := time.Date(2026, 10, 28, 6, 0, 0, 0, time.UTC)
-	due, _, err := scheduler.Due(entry, watermark, watermark.AddDate(0, 0, 3).Add(time.Hour), 100)
+	due, _, err := scheduler.Due(entry, scheduler.Span{After: watermark, UpTo: watermark.AddDate(0, 0, 3).Add(time.Hour)}, 100)
 	if err != nil {
 		fmt.Println(err)
 	}

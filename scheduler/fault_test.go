@@ -41,28 +41,42 @@ func (f *failing) CreateRun(ctx context.Context, n task.NewRun) (task.Created, e
 	return created, err
 }
 
-func (f *failing) RecordOccurrence(ctx context.Context, o task.Occurrence) error {
+func (f *failing) Account(ctx context.Context, due []task.Accounted) ([]task.Created, error) {
 	bad := f.fail()
 	if bad && !f.after {
-		return errGone
+		return nil, errGone
 	}
-	err := f.DB.RecordOccurrence(ctx, o)
+	made, err := f.DB.Account(ctx, due)
 	if bad {
 		err = errGone
 	}
-	return err
+	return made, err
 }
 
-func (f *failing) Watermark(ctx context.Context, job, entry string) (time.Time, error) {
+func (f *failing) FollowEntries(ctx context.Context, entries []task.EntryID) ([]time.Time, error) {
 	bad := f.fail()
 	if bad && !f.after {
-		return time.Time{}, errGone
+		return nil, errGone
 	}
-	at, err := f.DB.Watermark(ctx, job, entry)
+	at, err := f.DB.FollowEntries(ctx, entries)
 	if bad {
 		err = errGone
 	}
 	return at, err
+}
+
+func (f *failing) Pauses(ctx context.Context, after time.Time) ([]task.Pause, error) {
+	if f.fail() {
+		return nil, errGone
+	}
+	return f.DB.Pauses(ctx, after)
+}
+
+func (f *failing) NoteProblem(ctx context.Context, e task.EntryID, problem string) error {
+	if f.fail() {
+		return errGone
+	}
+	return f.DB.NoteProblem(ctx, e, problem)
 }
 
 func (f *failing) SaveJob(ctx context.Context, v task.JobVersion) error {

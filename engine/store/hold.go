@@ -49,15 +49,20 @@ func (db *DB) Pause(ctx context.Context, a task.Action) (bool, error) {
 	return fresh, nil
 }
 
-// Resume ends a pause. It reports false when there is none. The due times of a job
-// begin again with the next one: those within the pause are behind the watermarks
-// of its schedule entries in the same commit.
+// Resume ends a pause. It reports false when there is none. Due times of a job that
+// nobody has noted during its pause are skipped all the same: the pause is kept in
+// the same commit.
 func (db *DB) Resume(ctx context.Context, a task.Action) (bool, error) {
 	if err := pausable(a.Subject); err != nil {
 		return false, err
 	}
 	var ended bool
 	err := db.write(ctx, func(ctx context.Context, tx txn) error {
+		if job, ok := strings.CutPrefix(a.Subject, gateJob); ok {
+			if err := tx.keepPause(ctx, job); err != nil {
+				return err
+			}
+		}
 		res, err := tx.NewRaw("DELETE FROM hold WHERE gate = ?", a.Subject).Exec(ctx)
 		if err != nil {
 			return err
@@ -66,35 +71,12 @@ func (db *DB) Resume(ctx context.Context, a task.Action) (bool, error) {
 		if ended = n == 1; err != nil || !ended {
 			return err
 		}
-		if job, ok := strings.CutPrefix(a.Subject, gateJob); ok {
-			err := tx.exec(ctx, "UPDATE schedule_entry SET watermark = ?0 WHERE job = ?1 AND watermark < ?0", tx.now, job)
-			if err != nil {
-				return fmt.Errorf("move its watermarks on: %w", err)
-			}
-		}
 		return tx.audit(ctx, a)
 	})
 	if err != nil {
 		return false, fmt.Errorf("resume %s: %w", a.Subject, err)
 	}
 	return ended, nil
-}
-
-// PausedJobs returns the pauses of jobs that stand now, by the name of the job.
-func (db *DB) PausedJobs(ctx context.Context) (map[string]task.Pause, error) {
-	var rows []struct {
-		Gate, Actor, Reason string
-		Since               instant
-	}
-	err := db.read.NewRaw("SELECT gate, since, coalesce(actor, '') AS actor, coalesce(reason, '') AS reason FROM hold WHERE gate LIKE 'job:%'").Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("list paused jobs: %w", err)
-	}
-	paused := make(map[string]task.Pause, len(rows))
-	for _, r := range rows {
-		paused[strings.TrimPrefix(r.Gate, gateJob)] = task.Pause{Since: r.Since.Time, Actor: r.Actor, Reason: r.Reason}
-	}
-	return paused, nil
 }
 
 // pausable checks that the subject is what can be paused.

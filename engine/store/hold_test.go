@@ -162,36 +162,32 @@ func TestPause_HoldsForEveryClaimThatBeginsAfterIt(t *testing.T) {
 	})
 }
 
-func TestResume_MovesTheWatermarksOfTheJobOn(t *testing.T) {
+func TestResume_KeepsThePauseForDueTimesThatNobodyHasNoted(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		past := time.Now().Add(-48 * time.Hour).UTC().Truncate(time.Microsecond)
-		for _, job := range []string{"settle", "other"} {
-			if err := db.RecordOccurrence(t.Context(), task.Occurrence{Job: job, Entry: "0 6 * * *", DueAt: past, Outcome: task.DueMissed}); err != nil {
+		now := func() time.Time {
+			at, err := db.Now(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
+			return at
 		}
-		if _, err := db.Watermark(t.Context(), "settle", "later"); err != nil {
-			t.Fatal(err)
-		}
+		begun := now()
 		pause(t, db, "job:settle")
-		paused, err := db.PausedJobs(t.Context())
-		if p := paused["settle"]; err != nil || len(paused) != 1 || p.Actor != "ann" || p.Reason != "the bank is closed" || p.Since.IsZero() {
-			t.Fatalf("PausedJobs = %+v, %v; want settle, by ann", paused, err)
+		pause(t, db, "type:query")
+		list, err := db.Pauses(t.Context(), begun)
+		if err != nil || len(list) != 1 || list[0].Job != "settle" || list[0].Actor != "ann" || list[0].Reason != "the bank is closed" || list[0].Since.Before(begun) || !list[0].Until.IsZero() {
+			t.Fatalf("Pauses = %+v, %v; want settle, by ann", list, err)
 		}
-		before, err := db.Now(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := now()
 		resume(t, db, "job:settle")
-		if at, err := db.Watermark(t.Context(), "settle", "0 6 * * *"); err != nil || at.Before(before) {
-			t.Errorf("the watermark is %s after the end of the pause at %s, %v", at, before, err)
+		resume(t, db, "type:query")
+		list, err = db.Pauses(t.Context(), begun)
+		if err != nil || len(list) != 1 || list[0].Job != "settle" || list[0].Actor != "ann" || list[0].Until.Before(before) {
+			t.Errorf("Pauses = %+v, %v; want that of settle, which is over", list, err)
 		}
-		if at, err := db.Watermark(t.Context(), "other", "0 6 * * *"); err != nil || !at.Equal(past) {
-			t.Errorf("the watermark of another job is %s, %v; want %s", at, err, past)
-		}
-		if paused, err = db.PausedJobs(t.Context()); err != nil || len(paused) != 0 {
-			t.Errorf("PausedJobs = %v, %v; want none", paused, err)
+		if list, err = db.Pauses(t.Context(), now()); err != nil || len(list) != 0 {
+			t.Errorf("Pauses = %v, %v; want none that goes on now", list, err)
 		}
 	})
 }

@@ -117,13 +117,16 @@ type Occurrence struct {
 	Outcome DueOutcome
 	Reason  string
 	RunID   string
+	Trigger string // "schedule" or "backfill"; "" is "schedule"
 }
 
 // A Pause keeps a job from beginning anything.
 type Pause struct {
+	Job    string
 	Since  time.Time
-	Actor  string // who paused it
-	Reason string // "" when none was given
+	Until  time.Time // zero: it stands
+	Actor  string    // who paused it
+	Reason string    // "" when none was given
 }
 
 // DueOutcome says what became of a due time.
