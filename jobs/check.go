@@ -1,17 +1,10 @@
 package jobs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io/fs"
-	"maps"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -54,76 +47,50 @@ type StepType struct {
 }
 
 // Check reads job files and returns those without an error, in the order given,
-// and all problems, warnings among them: by file in the order given, then by line and column. Files
-// are checked side by side; Env is only read.
+// and all problems, warnings among them: by file in the order given, then by line
+// and column. Those of presets and of jobs that were not given but are called come
+// last. Files are checked side by side; Env is only read.
 func Check(files []string, env Env) ([]*Job, []Problem) {
+	l := newLibrary(files, env)
+	l.link()
+	l.check()
 	var jobs []*Job
-	var problems []Problem
 	byName := map[string]*Job{}
-	for i, r := range checkAll(files, env) {
-		if r.job != nil {
-			if first, taken := byName[r.job.Name]; taken && first.Path != files[i] {
-				p := r.doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", r.job.Name, first.Path)
-				r.job, r.problems = nil, append(r.problems, p)
+	for _, s := range l.given {
+		if s.job == nil {
+			continue
+		}
+		if first, taken := byName[s.job.Name]; taken {
+			s.problems = append(s.problems, s.doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", s.job.Name, first.Path))
+			s.job = nil
+			continue
+		}
+		byName[s.job.Name] = s.job
+		jobs = append(jobs, s.job)
+	}
+	return jobs, l.problems()
+}
+
+// problems returns what is wrong, each once.
+func (l *library) problems() []Problem {
+	var own, others []Problem
+	for _, s := range l.given {
+		var here []Problem
+		for _, p := range s.problems {
+			if p.File == s.file {
+				here = append(here, p)
+			} else {
+				others = append(others, p)
 			}
 		}
-		problems = append(problems, r.problems...)
-		if r.job != nil {
-			byName[r.job.Name] = r.job
-			jobs = append(jobs, r.job)
-		}
+		own = append(own, sortProblems(here)...)
 	}
-	return jobs, problems
-}
-
-// A result is what checking one file gave: a job, or problems.
-type result struct {
-	job      *Job
-	doc      *Document // nil when the file could not be read
-	problems []Problem
-}
-
-// checkAll checks files on all processors and keeps their order.
-func checkAll(files []string, env Env) []result {
-	results := make([]result, len(files))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(files)) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(files); i = next.Add(1) - 1 {
-				results[i] = checkFile(files[i], env)
-			}
-		})
+	for _, s := range l.called {
+		others = append(others, s.problems...)
 	}
-	workers.Wait()
-	return results
-}
-
-// checkFile checks one file. A bug that one file brings to light must not keep
-// the others from being checked, nor end a server.
-func checkFile(file string, env Env) (r result) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			r = result{problems: []Problem{{File: file, Code: codeBug, Severity: SeverityError,
-				Message: fmt.Sprintf("could not be checked because of a bug in Madeira; please report it with this file: %v\n%s", cause, debug.Stack())}}}
-		}
-	}()
-	text, unreadable := readFile(env.FS, file)
-	if unreadable != nil {
-		return result{problems: sortProblems(inFile(file, []Problem{*unreadable}))}
-	}
-	doc, problems := readYAML(file, text)
-	if doc == nil {
-		return result{problems: sortProblems(problems)}
-	}
-	root, _ := doc.Value.(map[string]any)
-	c := &checker{doc: doc, env: env, root: root, problems: problems, job: &Job{Path: file, Source: text}}
-	c.check()
-	r = result{doc: doc, problems: sortProblems(c.problems)}
-	if !slices.ContainsFunc(r.problems, Problem.IsError) {
-		r.job = c.job
-	}
-	return r
+	others = sortProblems(others)
+	slices.SortStableFunc(others, func(a, b Problem) int { return cmp.Compare(a.File, b.File) })
+	return append(own, slices.Compact(others)...)
 }
 
 const codeBug = "file.bug"
@@ -132,14 +99,19 @@ const codeBug = "file.bug"
 type checker struct {
 	doc      *Document
 	env      Env
+	lib      *library
+	src      *source
 	root     map[string]any
 	job      *Job
 	problems []Problem
 
-	steps   []stepInfo
+	steps   []stepInfo     // of all phases, in their order
 	byID    map[string]int // index of the first step of that id
 	inputs  map[string]expr.Type
 	outputs map[string]map[string]expr.Type // by step
+	lists   map[string]bool                 // steps with for_each
+
+	jobOutputs map[string]expr.Type
 }
 
 func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
@@ -151,12 +123,15 @@ const (
 )
 
 func (c *checker) check() {
-	if list, ok := c.root["steps"].([]any); ok && len(list) > maxSteps {
-		c.add(c.doc.keyProblem("/steps", "dag.too_large", "the job has %d steps; at most %d are allowed", len(list), maxSteps))
-		return
+	for _, phase := range phases() {
+		if list, ok := c.root[phase].([]any); ok && len(list) > maxSteps {
+			c.add(c.doc.keyProblem("/"+phase, "dag.too_large", "the job has %d steps; at most %d are allowed", len(list), maxSteps))
+			return
+		}
 	}
+	c.usePresets()
 	c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
-	c.job.Digest = digest(c.root)
+	c.job.Digest = c.digest()
 	c.header()
 	c.schedule()
 	c.declareInputs()
@@ -164,20 +139,6 @@ func (c *checker) check() {
 	c.graph()
 	c.expressions()
 	c.finish()
-}
-
-// digest identifies what a run of the job does. When it is due, how urgent it is
-// and what people call it makes no other result, and a key that is done stays done.
-func digest(root map[string]any) string {
-	meaning := maps.Clone(root)
-	for _, key := range []string{"description", "labels", "schedule", "priority"} {
-		delete(meaning, key)
-	}
-	if steps, ok := meaning["steps"].([]any); ok {
-		meaning["steps"] = unhurried(steps)
-	}
-	sum := sha256.Sum256(marshal(meaning))
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // header reads what needs no checking beyond the schema.
@@ -194,6 +155,8 @@ func (c *checker) header() {
 			j.Labels[name] = text(labels, name)
 		}
 	}
+	j.Timeout, _ = ParseDuration(text(c.root, "timeout"))
+	j.Overlap = Overlap(cmp.Or(text(c.root, "overlap"), string(OverlapQueue)))
 	for i, v := range list(c.root, "connections") {
 		name, _ := v.(string)
 		j.Connections = append(j.Connections, name)

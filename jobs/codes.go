@@ -52,15 +52,24 @@ var codes = []Code{
 	{"id.reserved", "The name is one that Madeira uses itself. Take another."},
 	{"sql.identifier", "The text is no name of a table or column."},
 	{"job.duplicate_name", "Two files declare a job of the same name. Rename one."},
+	{"job.unknown", "There is no job of this name among the files that are checked, and no file of this name beside the job that calls it."},
+	{"job.cycle", "Jobs call one another in a circle. Remove one of these calls."},
+	{"job.depth", "More than eight jobs call one another in a row. Put steps of some of them into one job."},
+	{"job.broken", "The job that a step calls has problems of its own. Mend them there."},
+	{"preset.unknown", "There is no preset of this name: a file presets/NAME.yaml beside the job or beside madeira.yaml."},
+	{"preset.nested", "A preset names another one. Copy what you need of it."},
 
 	{"step.unknown_type", "There is no step type of this name. Take the one that is suggested."},
 	{"step.missing", "A setting that the step needs is missing. Add it."},
 	{"step.exclusive", "Two settings exclude each other. Keep one."},
 
+	{"retry.class", "Naming this class of failures here does nothing. Name the code of the failure, or leave it out."},
+
 	{"dag.unknown_step", "There is no step of this name in the job."},
 	{"dag.duplicate_id", "Two steps have the same id. Rename one."},
 	{"dag.cycle", "Steps wait for each other in a circle, so that none can start. Remove one of the needs."},
 	{"dag.needs_missing", "Some steps say what they need and this one does not. Write needs: [] for a step that waits for none."},
+	{"dag.phase", "A step needs one of another phase. Those of steps are over before those of on_failure begin, and these before those of finally."},
 	{"dag.not_before", "A step refers to one that may not be over when it starts. Add that one to needs."},
 	{"dag.too_large", "There are more steps or needs than a run can have: 10,000 steps, 1,000 needs each."},
 

@@ -31,6 +31,10 @@ type place struct {
 	line, column       int
 	keyLine, keyColumn int // 0 for an element of a list and for the root
 	style              yaml.Style
+
+	from *Document // that it stands in, where that is another one; nil: this one
+	base string    // pointer in this document of the root of the other one
+	rank int64     // smaller comes first among the keys of a mapping; what stands in this document has 0
 }
 
 // JSON returns the value as JSON, keys in the order of the file.
@@ -76,7 +80,7 @@ func (d *Document) inOrder(pointer string, m map[string]any) []string {
 	names := slices.Collect(maps.Keys(m))
 	slices.SortFunc(names, func(a, b string) int {
 		pa, pb := d.places[child(pointer, a)], d.places[child(pointer, b)]
-		return cmp.Or(cmp.Compare(pa.keyLine, pb.keyLine), cmp.Compare(pa.keyColumn, pb.keyColumn), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(pa.rank, pb.rank), cmp.Compare(pa.keyLine, pb.keyLine), cmp.Compare(pa.keyColumn, pb.keyColumn), strings.Compare(a, b))
 	})
 	return names
 }
@@ -104,7 +108,11 @@ func (d *Document) keyProblem(pointer, code, format string, args ...any) Problem
 }
 
 func (d *Document) problem(line, column int, pointer, code, format string, args ...any) Problem {
-	return Problem{File: d.File, Line: line, Column: column, Code: code,
+	file := d.File
+	if p := d.place(pointer); p.from != nil {
+		file, pointer = p.from.File, strings.TrimPrefix(pointer, p.base)
+	}
+	return Problem{File: file, Line: line, Column: column, Code: code,
 		Message: fmt.Sprintf(format, args...), Path: pathOf(pointer), Severity: SeverityError}
 }
 
@@ -148,6 +156,9 @@ func (d *Document) at(pointer string) any {
 // is written with escapes or folded it is that of the whole value.
 func (d *Document) inside(pointer, text string, offset int) (line, column int) {
 	p := d.place(pointer)
+	if p.from != nil {
+		d = p.from
+	}
 	before := text[:min(offset, len(text))]
 	row := strings.Count(before, "\n")
 	last := before[strings.LastIndexByte(before, '\n')+1:]

@@ -16,7 +16,8 @@ import (
 func (c *checker) expressions() {
 	w := walker{
 		skip: func(pointer string) bool {
-			return strings.HasPrefix(pointer, "/steps/") && strings.HasSuffix(pointer, "/with")
+			key := lastToken(pointer)
+			return pointer == "/outputs" || (key == "with" || key == "for_each") && settingOf(pointer) == key
 		},
 		visit: func(v annotated) { c.value(v, expr.Env{Inputs: c.inputs, Period: c.job.Period != nil}, -1) },
 	}
@@ -24,16 +25,49 @@ func (c *checker) expressions() {
 	c.job.Key = text(c.root, "upstream_key")
 	for i := range c.steps {
 		s := &c.steps[i]
-		env := expr.Env{Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Needs: s.Needs}
+		env := expr.Env{
+			Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Lists: c.lists, Needs: s.Needs,
+			Each: s.each, Failure: s.phase > mainPhase,
+		}
 		if env.Needs == nil {
 			env.Needs = []string{}
 		}
+		c.forEach(i, env)
 		if s.If != "" {
 			c.condition(i, env)
 		}
 		if s.known {
-			walkValues(s.schema, c.doc, child(s.pointer, "with"), func(v annotated) { c.value(v, env, i) })
+			c.settings(i, env)
 		}
+	}
+	c.declareOutputs()
+}
+
+// settings checks the values of the settings of a step.
+func (c *checker) settings(i int, env expr.Env) {
+	s := &c.steps[i]
+	at := child(s.pointer, "with")
+	w := walker{free: s.schema == nil, visit: func(v annotated) { c.value(v, env, i) }}
+	if s.Uses == callType {
+		w.skip = func(pointer string) bool { return pointer == child(at, "inputs") }
+		c.callInputs(i, env)
+	}
+	w.from(s.schema, c.doc, at)
+}
+
+// declareOutputs finds the types of what a calling job sees, and puts expressions
+// into the form to freeze.
+func (c *checker) declareOutputs() {
+	outputs, _ := c.root["outputs"].(map[string]any)
+	if outputs == nil {
+		return
+	}
+	env := expr.Env{Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Lists: c.lists}
+	c.jobOutputs = make(map[string]expr.Type, len(outputs))
+	for _, name := range keys(outputs) {
+		v := annotated{pointer: child("/outputs", name), value: outputs[name], note: schemas.Annotation{Expression: "any"},
+			replace: func(n any) { outputs[name] = n }}
+		c.jobOutputs[name] = c.value(v, env, -1)
 	}
 }
 
@@ -48,21 +82,25 @@ func (c *checker) condition(i int, env expr.Env) {
 	checked, errs := expr.CheckCondition(s.If, env)
 	c.report(at, s.If, errs)
 	c.references(at, s.If, checked.Refs, i)
-	if len(errs) == 0 {
+	switch {
+	case len(errs) > 0:
+	case checked.Each:
+		s.If, s.EachIf = "", checked.Text
+	default:
 		s.If = checked.Text
 	}
 }
 
-// value checks one value of the file. Step is the index of the step it belongs
-// to, or -1.
-func (c *checker) value(v annotated, env expr.Env, step int) {
+// value checks one value of the file and returns its type. Step is the index of the
+// step it belongs to, or -1.
+func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 	if c.doc.vague[v.pointer] {
-		return
+		return expr.TypeAny
 	}
 	c.problems = append(c.problems, c.doc.checkPlain(v)...)
 	src, ok := v.value.(string)
 	if !ok {
-		return
+		return literalType(v.value)
 	}
 	if len(v.note.Connections) > 0 {
 		c.connection(v, src)
@@ -72,11 +110,11 @@ func (c *checker) value(v annotated, env expr.Env, step int) {
 		c.channel(v, src)
 	}
 	if strings.HasSuffix(v.pointer, "/if") && v.note.Expression == "bare" && step < 0 {
-		return // a condition, which is checked with what its step knows
+		return expr.TypeBoolean // a condition, which is checked with what its step knows
 	}
 	if !expr.Has(src) {
 		c.literal(v, src)
-		return
+		return expr.TypeText
 	}
 	switch v.note.Expression {
 	case "":
@@ -88,8 +126,9 @@ func (c *checker) value(v annotated, env expr.Env, step int) {
 		line, column := c.doc.inside(v.pointer, src, at)
 		c.add(c.doc.problem(line, column, v.pointer, "expr.sql_context", "a value never becomes part of SQL; write :name there and give name under args"))
 	default:
-		c.typed(v, src, env, step)
+		return c.typed(v, src, env, step)
 	}
+	return expr.TypeAny
 }
 
 // literal checks a text without expressions where only an expression makes sense.
@@ -99,25 +138,33 @@ func (c *checker) literal(v annotated, src string) {
 		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the file that a step left, such as ${{ steps.bill.outputs.file }}", shorten(src)))
 	case "dataset":
 		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the rows that a step left, such as ${{ steps.lines.outputs.rows }}", shorten(src)))
+	case "list|object":
+		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; write a list or a mapping, or an expression that gives one, such as ${{ inputs.entities }}", shorten(src)))
 	case "file|dataset", "object", "list":
 		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name an output of a step, such as ${{ steps.recon.outputs.summary }}", shorten(src)))
 	}
 }
 
-// typed checks a text with expressions and puts its frozen form in its place.
-func (c *checker) typed(v annotated, src string, env expr.Env, step int) {
+// typed checks a text with expressions, puts its frozen form in its place, and
+// returns its type. A result of another step is asked for like an output of it: what
+// is not referred to is not at hand when settings are resolved.
+func (c *checker) typed(v annotated, src string, env expr.Env, step int) expr.Type {
 	checked, errs := expr.Check(src, env)
 	c.report(v.pointer, src, errs)
 	if len(errs) > 0 {
-		return
+		return expr.TypeAny
 	}
 	c.references(v.pointer, src, checked.Refs, step)
+	for _, id := range checked.Needs {
+		c.steps[step].refs[id] = true
+	}
 	if !fits(checked.Type, v.note.Expression, step) {
 		c.add(c.doc.Problem(v.pointer, "expr.type", "this is of type %s; %s is needed%s",
 			checked.Type, wanted(v.note.Expression), converted(checked.Type, v.note.Expression)))
-		return
+		return expr.TypeAny
 	}
 	v.replace(checked.Text)
+	return checked.Type
 }
 
 // fits reports whether a value of a type can stand where one of some types is
@@ -196,6 +243,10 @@ func (c *checker) references(pointer, src string, refs []expr.Ref, step int) {
 		line, column := c.doc.inside(pointer, src, ref.Offset)
 		if earlier == step {
 			c.add(c.doc.problem(line, column, pointer, "dag.not_before", "step %q cannot refer to its own outputs", ref.Step))
+			continue
+		}
+		if c.steps[earlier].phase > c.steps[step].phase {
+			c.add(c.doc.problem(line, column, pointer, "dag.not_before", "step %q is one of %s and runs later", ref.Step, phases()[c.steps[earlier].phase]))
 			continue
 		}
 		c.add(c.doc.problem(line, column, pointer, "dag.not_before",

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// graph resolves what each step needs. Where no step says so, each needs the one
-// before it.
+// graph resolves what each step needs, for each phase by itself. Where no step of it
+// says so, each needs the one before it.
 func (c *checker) graph() {
-	declared := false
+	declared := make([]bool, len(phases()))
 	for _, s := range c.steps {
 		_, has := s.values["needs"]
-		declared = declared || has
+		declared[s.phase] = declared[s.phase] || has
 	}
 	for i := range c.steps {
 		s := &c.steps[i]
-		if declared {
+		if declared[s.phase] {
 			c.needs(s)
-		} else if i > 0 {
+		} else if i > 0 && c.steps[i-1].phase == s.phase {
 			s.needs = []int{i - 1}
 		}
 		for _, n := range s.needs {
 			s.Needs = append(s.Needs, c.steps[n].ID)
 		}
 	}
-	if declared {
+	if slices.Contains(declared, true) {
 		c.cycles()
 	}
 }
@@ -54,10 +54,25 @@ func (c *checker) needs(s *stepInfo) {
 			c.add(suggest(p, nearest(name, keys(c.byID))))
 			continue
 		}
+		if other := c.steps[n].phase; other != s.phase {
+			c.add(c.needsPhase(s, element(at, i), name, other))
+			continue
+		}
 		if !slices.Contains(s.needs, n) {
 			s.needs = append(s.needs, n)
 		}
 	}
+}
+
+// needsPhase says why a step cannot need one of another phase.
+func (c *checker) needsPhase(s *stepInfo, pointer, name string, phase int) Problem {
+	own, other := phases()[s.phase], phases()[phase]
+	p := c.doc.Problem(pointer, "dag.phase", "step %q of %s begins when all of %s is over; leave it out of needs", shorten(s.ID), own, other)
+	if phase > s.phase {
+		p = c.doc.Problem(pointer, "dag.phase", "step %q is one of %s, which begins when all of %s is over; it cannot be needed here", shorten(name), other, own)
+	}
+	p.Value = shorten(name)
+	return p
 }
 
 // cycles reports each circle of needs once.
@@ -152,6 +167,9 @@ func (c *checker) reportCircle(circle []int) {
 
 // comesBefore reports whether a step is over when another one starts.
 func (c *checker) comesBefore(earlier, later int) bool {
+	if before, after := c.steps[earlier].phase, c.steps[later].phase; before != after {
+		return before < after
+	}
 	seen := map[int]bool{later: true}
 	open := []int{later}
 	for len(open) > 0 {

@@ -81,6 +81,10 @@ func inputType(name, format string) expr.Type {
 		return expr.TypeBoolean
 	case fileInput:
 		return expr.TypeFile
+	case "array":
+		return expr.TypeList
+	case "object":
+		return expr.TypeObject
 	}
 	return expr.TypeAny
 }
@@ -164,6 +168,7 @@ func (d InputDecl) check(v json.RawMessage) []error {
 func (d InputDecl) form() string {
 	form := map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false", fileInput: "a file",
+		"array": "a list", "object": "a mapping",
 	}[d.Type]
 	if d.Doc != "" {
 		form += " (" + strings.TrimSuffix(d.Doc, ".") + ")"
@@ -187,6 +192,11 @@ func (d InputDecl) ParseText(text string) (json.RawMessage, error) {
 		if text == "true" || text == "false" {
 			return json.RawMessage(text), nil
 		}
+	case "array", "object":
+		if open := map[string]string{"array": "[", "object": "{"}[d.Type]; strings.HasPrefix(strings.TrimSpace(text), open) && json.Valid([]byte(text)) {
+			return json.RawMessage(text), nil
+		}
+		return nil, &InputError{d.Name, "value.type", fmt.Sprintf("is %q; give %s, as JSON", shorten(text), d.form())}
 	}
 	return nil, &InputError{d.Name, "value.type", fmt.Sprintf("is %q; give %s", shorten(text), d.form())}
 }

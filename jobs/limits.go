@@ -2,12 +2,12 @@ package jobs
 
 import (
 	"encoding/json"
-	"maps"
 	"strconv"
 	"strings"
 )
 
-// A Concurrency bounds how many steps under a key run at once, of all jobs.
+// A Concurrency bounds how many steps, or runs, under a key go on at once, of all
+// jobs.
 type Concurrency struct {
 	Key   string // with its expressions, checked
 	Limit int
@@ -27,16 +27,23 @@ func (c *checker) limits(s *stepInfo) {
 		priority := int(integerOf(n))
 		s.Priority = &priority
 	}
-	if m, ok := s.values["concurrency"].(map[string]any); ok {
-		limit, _ := m["limit"].(json.Number)
-		s.Concurrency = &Concurrency{Key: text(m, "key"), Limit: int(integerOf(limit))}
-	}
+	s.Concurrency = concurrency(s.values)
 	if m, ok := s.values["rate_limit"].(map[string]any); ok {
 		s.RateLimit = &RateLimit{Key: text(m, "key"), PerSecond: perSecond(text(m, "rate")), Burst: 1}
 		if n, ok := m["burst"].(json.Number); ok {
 			s.RateLimit.Burst = int(integerOf(n))
 		}
 	}
+}
+
+// concurrency reads the limit of a job or a step, nil when there is none.
+func concurrency(of map[string]any) *Concurrency {
+	m, ok := of["concurrency"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	limit, _ := m["limit"].(json.Number)
+	return &Concurrency{Key: text(m, "key"), Limit: int(integerOf(limit))}
 }
 
 // perSecond reads a rate such as 10/s, which the schema has found to be one.
@@ -58,22 +65,4 @@ func (c *checker) speaksWith(step int, name string) {
 	if s := &c.steps[step]; s.Connection == "" {
 		s.Connection = name
 	}
-}
-
-// unhurried returns the steps of a job without what only says when they run.
-func unhurried(steps []any) []any {
-	out := make([]any, len(steps))
-	for i, v := range steps {
-		m, ok := v.(map[string]any)
-		if !ok {
-			out[i] = v
-			continue
-		}
-		m = maps.Clone(m)
-		for _, key := range []string{"priority", "concurrency", "rate_limit"} {
-			delete(m, key)
-		}
-		out[i] = m
-	}
-	return out
 }

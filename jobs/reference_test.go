@@ -71,6 +71,7 @@ func keyList(t *testing.T) string {
 	for _, file := range []struct{ name, title string }{
 		{"job", "The job"}, {"steps/fetch", "`with` of `fetch`"}, {"steps/parse", "`with` of `parse`"}, {"steps/query", "`with` of `query`"},
 		{"steps/reconcile", "`with` of `reconcile`"}, {"steps/load", "`with` of `load`"}, {"steps/notify", "`with` of `notify`"},
+		{"steps/job", "`with` of `job`"},
 	} {
 		text, err := schemas.Files.ReadFile(file.name + ".schema.json")
 		if err != nil {
@@ -176,6 +177,14 @@ func (l *lister) keys(path string, s fields) {
 // inside lists the elements of a list or mapping: by their keys, or else in a row
 // of their own where there is something to say.
 func (l *lister) inside(path string, s fields) {
+	ref := s.text("$ref")
+	if first, again := l.seen[ref]; again && ref != "" && object(l.t, s.raw("properties")) != nil {
+		l.rows = append(l.rows, fmt.Sprintf("| `%s` | mapping with the keys of `%s` | %s |\n", path, first, s.text("description")))
+		return
+	}
+	if ref != "" {
+		l.seen[ref] = path
+	}
 	before := len(l.rows)
 	l.keys(path, s)
 	if len(l.rows) == before && s.text("description") != "" {
@@ -186,7 +195,7 @@ func (l *lister) inside(path string, s fields) {
 func (l *lister) key(path string, s fields, required bool) {
 	takes, ref := l.takes(s), s.text("$ref")
 	first, again := l.seen[ref]
-	again = again && object(l.t, s.raw("properties")) != nil
+	again = again && (object(l.t, s.raw("properties")) != nil || object(l.t, s.raw("additionalProperties")) != nil)
 	if again {
 		takes += " with the keys of `" + first + "`"
 	}
@@ -199,7 +208,7 @@ func (l *lister) key(path string, s fields, required bool) {
 		takes += "; default `" + strings.ReplaceAll(value, "|", `\|`) + "`"
 	}
 	l.rows = append(l.rows, fmt.Sprintf("| `%s` | %s | %s |\n", path, takes, strings.ReplaceAll(s.text("description"), "|", `\|`)))
-	if again || path == "steps[].with" {
+	if again || path == "steps[].with" || path == "steps[].for_each" {
 		return
 	}
 	if ref != "" {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -16,12 +15,15 @@ import (
 // A stepInfo is a step while it is checked.
 type stepInfo struct {
 	Step
+	phase   int // index of phases
 	pointer string
 	values  map[string]any // as in the file
 	schema  *jsonschema.Schema
 	known   bool // its type is in the catalog
 	needs   []int
 	refs    map[string]bool
+	call    *call         // of uses: job, where it names one
+	each    *expr.Element // what its for_each ranges over; nil: it has none
 }
 
 // reservedStep is the step of a run that compares sources.
@@ -31,15 +33,20 @@ const reservedStep = "compare"
 func (c *checker) readSteps() {
 	c.byID = map[string]int{}
 	c.outputs = map[string]map[string]expr.Type{}
-	for i, v := range list(c.root, "steps") {
-		m, _ := v.(map[string]any)
-		s := stepInfo{pointer: element("/steps", i), values: m, refs: map[string]bool{}}
-		s.ID, s.Uses, s.If = text(m, "id"), text(m, "uses"), text(m, "if")
-		s.Line, s.Column = c.doc.Position(s.pointer)
-		s.Timeout, s.Retry = c.patience(&s)
-		c.identify(&s, i)
-		c.typeOf(&s)
-		c.steps = append(c.steps, s)
+	c.lists = map[string]bool{}
+	for phase, key := range phases() {
+		for i, v := range list(c.root, key) {
+			m, _ := v.(map[string]any)
+			s := stepInfo{phase: phase, pointer: element("/"+key, i), values: m, refs: map[string]bool{}}
+			s.ID, s.Uses, s.If = text(m, "id"), text(m, "uses"), text(m, "if")
+			s.Line, s.Column = c.doc.Position(s.pointer)
+			s.Timeout, s.Retry = c.patience(&s)
+			s.ContinueOnError, _ = m["continue_on_error"].(bool)
+			c.identify(&s, len(c.steps))
+			c.typeOf(&s)
+			c.elements(&s)
+			c.steps = append(c.steps, s)
+		}
 	}
 }
 
@@ -65,13 +72,18 @@ func (c *checker) typeOf(s *stepInfo) {
 	if s.Uses == "" {
 		return
 	}
+	if s.Uses == callType {
+		c.calls(s)
+		return
+	}
 	t, ok := c.env.Catalog.StepType(s.Uses)
 	if !ok {
+		known := slices.Sorted(slices.Values(append(c.env.Catalog.Names(), callType)))
 		p := c.doc.Problem(child(s.pointer, "uses"), "step.unknown_type", "there is no step type %q", shorten(s.Uses))
 		p.Value = shorten(s.Uses)
-		p = suggest(p, nearest(s.Uses, c.env.Catalog.Names()))
+		p = suggest(p, nearest(s.Uses, known))
 		if p.Suggestion == "" {
-			p.Message += "; known are " + listed(c.env.Catalog.Names())
+			p.Message += "; known are " + listed(known)
 		}
 		c.add(p)
 		c.declare(s.ID, nil)
@@ -79,12 +91,9 @@ func (c *checker) typeOf(s *stepInfo) {
 	}
 	s.known, s.Source = true, t.Source
 	c.declare(s.ID, t.Outputs)
-	builtIn, _ := schemas.Step(s.Uses)
-	s.schema = t.Schema
-	if s.schema == nil {
-		s.schema = builtIn
-	}
-	if with, ok := s.values["with"].(map[string]any); ok && s.schema != builtIn {
+	var builtIn bool
+	s.schema, builtIn = c.schemaOf(s.Uses)
+	if with, ok := s.values["with"].(map[string]any); ok && !builtIn && s.schema != nil {
 		c.problems = append(c.problems, c.doc.validate(s.schema, with, child(s.pointer, "with"))...)
 	}
 }
@@ -100,53 +109,25 @@ func (c *checker) declare(id string, outputs map[string]expr.Type) {
 	}
 }
 
-// patience returns how long a step may take and how it is tried again, the job's
-// defaults filled in.
-func (c *checker) patience(s *stepInfo) (time.Duration, Retry) {
-	defaults, _ := c.root["defaults"].(map[string]any)
-	timeout, ok := s.values["timeout"].(string)
-	if !ok {
-		timeout = text(defaults, "timeout")
-	}
-	limit, _ := ParseDuration(timeout)
-	var r Retry
-	c.retry(&r, defaults, "/defaults")
-	c.retry(&r, s.values, s.pointer)
-	return limit, r
-}
-
-// retry fills in what one mapping says about trying again.
-func (c *checker) retry(r *Retry, from map[string]any, pointer string) {
-	retry, _ := from["retry"].(map[string]any)
-	if n, ok := retry["max_attempts"].(json.Number); ok {
-		r.MaxAttempts = int(integerOf(n))
-	}
-	if n, ok := retry["factor"].(json.Number); ok {
-		r.Factor, _ = n.Float64()
-	}
-	delay, longest := text(retry, "delay"), text(retry, "max_delay")
-	if d, err := ParseDuration(delay); err == nil {
-		r.Delay = d
-	}
-	if d, err := ParseDuration(longest); err == nil {
-		r.MaxDelay = d
-	}
-	if delay != "" && longest != "" && r.Delay > r.MaxDelay {
-		c.add(c.doc.Problem(pointer+"/retry/delay", "value.range", "%q is longer than max_delay %q; swap them or leave one out", delay, longest))
-	}
-}
-
-// finish puts the steps into the job.
+// finish puts the steps into the job, and what the job says with expressions.
 func (c *checker) finish() {
+	j := c.job
+	j.Concurrency = concurrency(c.root)
+	if _, ok := c.root["outputs"].(map[string]any); ok {
+		j.Outputs = c.doc.ordered("/outputs", c.root["outputs"])
+	}
 	for _, s := range c.steps {
 		c.limits(&s)
+		c.called(&s)
+		c.ranges(&s)
 		s.With = json.RawMessage("{}")
 		if with, ok := s.values["with"].(map[string]any); ok {
 			c.fillZone(s.schema, with)
 			s.With = c.doc.ordered(child(s.pointer, "with"), with)
 		}
 		s.Refs = slices.Sorted(maps.Keys(s.refs))
-		c.job.Steps = append(c.job.Steps, s.Step)
+		all := []*[]Step{&j.Steps, &j.OnFailure, &j.Finally}[s.phase]
+		*all = append(*all, s.Step)
 	}
 }
 

@@ -275,7 +275,7 @@ func quotedNames(message string) []string {
 func (v *violation) missing() {
 	names := quotedNames(v.message)
 	code := "yaml.missing_field"
-	if strings.HasPrefix(v.pointer, "/steps/") {
+	if inStep(v.pointer) {
 		code = "step.missing"
 	}
 	if v.keyword == "dependentRequired" && len(names) == 2 {

@@ -22,6 +22,11 @@ type annotated struct {
 // Without a schema every text may hold expressions of any type.
 func walkValues(schema *jsonschema.Schema, doc *Document, pointer string, visit func(annotated)) {
 	w := walker{visit: visit, free: schema == nil}
+	w.from(schema, doc, pointer)
+}
+
+// from visits what stands at and below a pointer.
+func (w *walker) from(schema *jsonschema.Schema, doc *Document, pointer string) {
 	var start []*jsonschema.Schema
 	if schema != nil {
 		start = append(start, schema)

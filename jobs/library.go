@@ -1,0 +1,280 @@
+package jobs
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"madeira/jobs/expr"
+)
+
+// A library holds the files of one Check: job files, those that they call, and
+// presets. Jobs are checked after those that they call.
+type library struct {
+	env    Env
+	given  []*source // in the order given, each once
+	called []*source // found beside given ones, in the order in which they were found
+	byFile map[string]*source
+	byName map[string]*source // the first given one of a name
+
+	mu      sync.Mutex
+	presets map[string]*preset // by file
+
+	shelf shelf // calendars
+}
+
+// A source is one job file while it is checked.
+type source struct {
+	file     string
+	text     []byte
+	doc      *Document // nil when the file could not be read
+	problems []Problem
+	calls    []*call
+	height   int  // how many jobs call one another below it
+	seen     bool // by link
+	over     bool // link knows its height
+
+	job     *Job                 // nil when there is an error
+	outputs map[string]expr.Type // of the job
+	inputs  map[string]expr.Type
+}
+
+// A call is a step that runs another job.
+type call struct {
+	pointer string // of the step
+	name    string
+	to      *source  // nil: there is none that it may run
+	wrong   *Problem // why to is nil
+}
+
+// maxCalls is how many jobs may call one another in a row.
+const maxCalls = 8
+
+// newLibrary reads files on all processors.
+func newLibrary(files []string, env Env) *library {
+	l := &library{env: env, byFile: map[string]*source{}, byName: map[string]*source{}, presets: map[string]*preset{}}
+	for _, file := range files {
+		if l.byFile[path.Clean(file)] == nil {
+			s := &source{file: file}
+			l.byFile[path.Clean(file)] = s
+			l.given = append(l.given, s)
+		}
+	}
+	sideBySide(l.given, func(s *source) { s.read(env.FS) })
+	for _, s := range l.given {
+		if name := s.name(); name != "" && l.byName[name] == nil {
+			l.byName[name] = s
+		}
+	}
+	return l
+}
+
+// sideBySide does something with every source on all processors.
+func sideBySide(all []*source, do func(*source)) {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(all); i = next.Add(1) - 1 {
+				all[i].guarded(do)
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// guarded keeps a bug that one file brings to light from the other files, and from
+// ending a server.
+func (s *source) guarded(do func(*source)) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.job, s.doc, s.calls = nil, nil, nil
+			s.problems = []Problem{{File: s.file, Code: codeBug, Severity: SeverityError,
+				Message: fmt.Sprintf("could not be checked because of a bug in Madeira; please report it with this file: %v\n%s", cause, debug.Stack())}}
+		}
+	}()
+	do(s)
+}
+
+// read reads the file and finds the jobs that it calls.
+func (s *source) read(fsys fs.FS) {
+	text, unreadable := readFile(fsys, s.file)
+	if unreadable != nil {
+		s.problems = inFile(s.file, []Problem{*unreadable})
+		return
+	}
+	s.text = text
+	if s.doc, s.problems = readYAML(s.file, text); s.doc == nil {
+		return
+	}
+	for _, phase := range phases() {
+		for i, v := range list(s.root(), phase) {
+			step, _ := v.(map[string]any)
+			with, _ := step["with"].(map[string]any)
+			if name := calledBy(step, with); plainName.MatchString(name) {
+				s.calls = append(s.calls, &call{pointer: element("/"+phase, i), name: name})
+			}
+		}
+	}
+}
+
+// calledBy returns the job that a step calls; "" for none.
+func calledBy(step, with map[string]any) string {
+	if text(step, "uses") != callType {
+		return ""
+	}
+	return text(with, "job")
+}
+
+// plainName is what jobs, presets and calendars are called: nothing that leads out
+// of a folder.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
+
+func (s *source) root() map[string]any {
+	if s.doc == nil {
+		return nil
+	}
+	root, _ := s.doc.Value.(map[string]any)
+	return root
+}
+
+func (s *source) name() string { return text(s.root(), "name") }
+
+// link finds what each job calls, reads what was not given, and refuses circles.
+// Afterwards calls lead from higher sources to lower ones only.
+func (l *library) link() {
+	for _, s := range l.given {
+		l.follow(s, nil)
+	}
+}
+
+// follow links a source; around are the calls that have led to it.
+func (l *library) follow(s *source, around []*source) {
+	if s.seen {
+		return
+	}
+	s.seen = true
+	around = append(around[:len(around):len(around)], s)
+	for _, c := range s.calls {
+		at := child(child(c.pointer, "with"), "job")
+		to, p := l.find(s, c.name, at)
+		if p == nil && to.seen && !to.over {
+			p = circle(s, around, to, at)
+		}
+		if p == nil {
+			l.follow(to, around)
+			if to.height >= maxCalls {
+				p = problemAt(s, at, "job.depth", "%d jobs call one another in a row from here on; at most %d may", to.height+1, maxCalls)
+			}
+		}
+		if p != nil {
+			c.wrong = p
+			continue
+		}
+		c.to = to
+		s.height = max(s.height, to.height+1)
+	}
+	s.over = true
+}
+
+func problemAt(s *source, pointer, code, format string, args ...any) *Problem {
+	p := s.doc.Problem(pointer, code, format, args...)
+	return &p
+}
+
+// circle says which jobs call one another, beginning with the one that is reached
+// again.
+func circle(s *source, around []*source, to *source, at string) *Problem {
+	names := ""
+	for _, other := range around[slices.Index(around, to):] {
+		names += other.name() + " → "
+	}
+	return problemAt(s, at, "job.cycle", "jobs call one another in a circle: %s%s; remove one of these calls", names, to.name())
+}
+
+// find returns the job of a name: one of the files given, else NAME.yaml or
+// NAME.yml beside the file that calls it.
+func (l *library) find(from *source, name, at string) (*source, *Problem) {
+	if s := l.byName[name]; s != nil {
+		return s, nil
+	}
+	dir := path.Dir(from.file)
+	for _, ext := range []string{".yaml", ".yml"} {
+		file := path.Join(dir, name+ext)
+		s := l.byFile[file]
+		if s == nil {
+			if !there(l.env.FS, file) {
+				continue
+			}
+			s = &source{file: file}
+			s.guarded(func(s *source) { s.read(l.env.FS) })
+			l.byFile[file] = s
+			l.called = append(l.called, s)
+		}
+		if other := s.name(); other != name && other != "" {
+			return nil, problemAt(from, at, "job.unknown", "%s holds job %q, not %q; name jobs as their files are", file, shorten(other), name)
+		}
+		return s, nil
+	}
+	p := problemAt(from, at, "job.unknown", "there is no job %q: not among the files that are checked, and no %s", name, path.Join(dir, name+".yaml"))
+	p.Value = name
+	*p = suggest(*p, nearest(name, append(keys(l.byName), namesIn(l.env.FS, dir)...)))
+	return nil, p
+}
+
+// there reports whether a file can be opened.
+func there(fsys fs.FS, file string) bool {
+	f, err := fsys.Open(file)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// namesIn returns the names that the YAML files of a folder give to what they hold.
+func namesIn(fsys fs.FS, dir string) []string {
+	entries, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+			names = append(names, e.Name()[:len(e.Name())-len(ext)])
+		}
+	}
+	return names
+}
+
+// all returns every job file, given ones first.
+func (l *library) all() []*source { return slices.Concat(l.given, l.called) }
+
+// check checks every job file, on all processors, those that are called first.
+func (l *library) check() {
+	levels := make([][]*source, maxCalls+1)
+	for _, s := range l.all() {
+		levels[s.height] = append(levels[s.height], s)
+	}
+	for _, level := range levels {
+		sideBySide(level, func(s *source) { s.check(l) })
+	}
+}
+
+// check finds out what the file means.
+func (s *source) check(l *library) {
+	if s.doc == nil {
+		return
+	}
+	c := &checker{doc: s.doc, env: l.env, lib: l, src: s, root: s.root(), problems: s.problems, job: &Job{Path: s.file, Source: s.text}}
+	c.check()
+	s.problems = c.problems
+	if !slices.ContainsFunc(s.problems, Problem.IsError) {
+		s.job, s.outputs, s.inputs = c.job, c.jobOutputs, c.inputs
+	}
+}
