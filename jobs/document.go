@@ -181,6 +181,20 @@ func (d *Document) inside(pointer, text string, offset int) (line, column int) {
 	return p.line, p.column
 }
 
+// cutByComment reports whether a text that is written without quotes ends where a
+// comment begins.
+func (d *Document) cutByComment(pointer, text string) bool {
+	p := d.place(pointer)
+	if p.from != nil {
+		d = p.from
+	}
+	if p.style != 0 {
+		return false
+	}
+	behind, found := strings.CutPrefix(afterColumn(d.line(p.line), p.column), text)
+	return found && strings.HasPrefix(strings.TrimLeft(behind, " \t"), "#")
+}
+
 func (d *Document) line(n int) string {
 	if n < 1 || n > len(d.lines) {
 		return ""

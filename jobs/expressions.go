@@ -223,6 +223,9 @@ func (c *checker) report(pointer, src string, errs []*expr.Error) {
 	for _, e := range errs {
 		line, column := c.doc.inside(pointer, src, e.Offset)
 		p := c.doc.problem(line, column, pointer, e.Code, "%s", e.Message)
+		if e.Code == expr.CodeSyntax && c.doc.cutByComment(pointer, src) {
+			p.Message += "; a # behind a blank begins a comment in YAML: put quotes around the whole text"
+		}
 		p.Value = shorten(src)
 		c.add(suggest(p, e.Suggestion))
 	}

@@ -56,11 +56,25 @@ func summary(t *testing.T, j *jobs.Job) string {
 	for _, d := range j.Inputs {
 		line("input %s: %s, default %s, schema %s", d.Name, d.Type, d.Default, d.Schema)
 	}
-	for _, s := range j.Steps {
-		line("\nstep %s uses %s at %d:%d, source %t", s.ID, s.Uses, s.Line, s.Column, s.Source)
-		line("  needs %v, refers to %v, if %q", s.Needs, s.Refs, s.If)
-		line("  timeout %s, retry %+v", s.Timeout, s.Retry)
-		line("  with %s", s.With)
+	if j.Timeout > 0 || j.Overlap != jobs.OverlapQueue || j.Concurrency != nil {
+		line("timeout %s, overlap %s, concurrency %+v", j.Timeout, j.Overlap, j.Concurrency)
+	}
+	for phase, steps := range [][]jobs.Step{j.Steps, j.OnFailure, j.Finally} {
+		for _, s := range steps {
+			line("\n%s %s uses %s at %d:%d, source %t", []string{"step", "on_failure", "finally"}[phase], s.ID, s.Uses, s.Line, s.Column, s.Source)
+			line("  needs %v, refers to %v, if %q", s.Needs, s.Refs, s.If)
+			line("  timeout %s, retry %+v", s.Timeout, s.Retry)
+			if s.ForEach != nil || s.ContinueOnError {
+				line("  continue on error %t, for each of %s, %d at once, if %q", s.ContinueOnError, s.ForEach, s.MaxParallel, s.EachIf)
+			}
+			line("  with %s", s.With)
+			if s.Call != nil {
+				line("  calls %s for %q with %s", s.Call.Job.Path, s.Call.Key, s.Call.Inputs)
+			}
+		}
+	}
+	if j.Outputs != nil {
+		line("\noutputs %s", j.Outputs)
 	}
 	return b.String()
 }
