@@ -1,7 +1,10 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,51 +32,195 @@ func (c *checker) schedule() {
 	if _, ok := c.root["timezone"]; !ok && len(entries) > 0 {
 		c.add(c.doc.keyProblem("/schedule", "schedule.timezone", "a schedule needs a time zone; add timezone, such as timezone: Asia/Shanghai"))
 	}
-	seen := map[string]bool{}
+	r := scheduleReader{checker: c, seen: map[string]bool{}, warned: map[*calendar.Calendar]bool{}}
+	r.usual = r.named(c.root, "")
 	for i, v := range entries {
 		if m, ok := v.(map[string]any); ok && zoneKnown {
-			c.entry(m, element("/schedule", i), seen)
+			r.entry(m, element("/schedule", i))
 		}
 	}
 }
 
+// A scheduleReader reads the entries of one schedule.
+type scheduleReader struct {
+	*checker
+
+	usual  naming                      // the job's calendar
+	seen   map[string]bool             // names of entries
+	warned map[*calendar.Calendar]bool // of which was said that they end soon
+}
+
+// A naming is what a calendar key names. Its zero value names nothing.
+type naming struct {
+	at    string             // pointer of the key; "" when there is none
+	cal   *calendar.Calendar // nil when there is none, or a problem
+	files []*calendarFile
+}
+
+// named returns the calendar that a job or an entry names, several as one.
+func (r *scheduleReader) named(m map[string]any, pointer string) naming {
+	v, ok := m["calendar"]
+	if !ok {
+		return naming{}
+	}
+	n := naming{at: child(pointer, "calendar")}
+	at := map[string]string{} // pointers by name
+	switch v := v.(type) {
+	case string:
+		at[v] = n.at
+	case []any:
+		for i, item := range v {
+			if name, ok := item.(string); ok {
+				at[name] = element(n.at, i)
+			}
+		}
+	}
+	var all []*calendar.Calendar
+	for _, name := range keys(at) {
+		if !plainName.MatchString(name) {
+			continue // the schema has said so
+		}
+		f, tried := r.lib.shelf.calendar(name, r.doc.File, r.env)
+		switch {
+		case f == nil:
+			r.add(unknownCalendar(r.doc, at[name], name, tried, r.env))
+		case f.cal == nil:
+			r.problems = append(r.problems, f.problems...)
+			r.add(r.doc.Problem(at[name], "calendar.invalid", "the calendar %q has problems", name))
+		default:
+			all, n.files = append(all, f.cal), append(n.files, f)
+		}
+	}
+	if len(all) > 0 && len(all) == len(at) {
+		n.cal = calendar.Combine(all...)
+	}
+	return n
+}
+
 // entry reads one line of the schedule.
-func (c *checker) entry(m map[string]any, pointer string, seen map[string]bool) {
-	spec := strings.Join(strings.Fields(text(m, "cron")), " ")
-	if spec == "" {
-		return // the schema has said so
+func (r *scheduleReader) entry(m map[string]any, pointer string) {
+	n := r.usual
+	if _, own := m["calendar"]; own {
+		n = r.named(m, pointer)
 	}
-	e := Entry{Name: spec + " " + c.job.Location.String(), Catchup: Catchup(text(m, "catchup"))}
-	at := child(pointer, "cron")
-	if seen[e.Name] {
-		c.add(c.doc.Problem(at, "schedule.duplicate", "cron %q is in the schedule twice; remove one", shorten(spec)))
-		return
-	}
-	seen[e.Name] = true
+	e := Entry{Catchup: Catchup(text(m, "catchup"))}
 	if e.Catchup == "" {
 		e.Catchup = CatchupLatest
-		if c.job.Period != nil {
+		if r.job.Period != nil {
 			e.Catchup = CatchupAll
 		}
 	}
 	e.Window, _ = ParseDuration(text(m, "catchup_window"))
+	e.Jitter, _ = ParseDuration(text(m, "jitter"))
+	key, ok := r.timetable(&e, m, pointer, n)
+	if !ok {
+		return
+	}
+	at := child(pointer, key)
+	if r.seen[e.Name] {
+		r.add(r.doc.Problem(at, "schedule.duplicate", "%s %s is in the schedule twice; remove one", key, shorten(shownAs(m[key]))))
+		return
+	}
+	r.seen[e.Name] = true
+	today := r.env.Today.In(r.job.Location)
+	due, err := e.Schedule.Next(today)
+	var missing *calendar.YearError
+	switch {
+	case errors.As(err, &missing):
+		r.add(r.doc.Problem(at, "calendar.year", "cannot tell when it is due next: %v", err))
+		return
+	case err != nil:
+		r.add(r.doc.Problem(at, specCode(err), "%v", err))
+		return
+	case due.IsZero():
+		r.add(r.doc.Problem(at, calendar.CodeNeverFires, "%s %s never fires after %s", key, shorten(shownAs(m[key])), r.env.Today.Format(time.DateOnly)))
+		return
+	}
+	if key == "business_day" || m["roll"] != nil {
+		r.ending(n, today)
+		r.straying(e.Schedule, at, today)
+	}
+	r.job.Schedule = append(r.job.Schedule, e)
+}
+
+// shownAs writes the value of a cron or business_day key.
+func shownAs(v any) string {
+	if n, ok := v.(json.Number); ok {
+		return n.String()
+	}
+	s, _ := v.(string)
+	return fmt.Sprintf("%q", strings.Join(strings.Fields(s), " "))
+}
+
+// timetable reads what makes the instants of an entry, and its name, which is made
+// of the same. Key is the one that says which kind it is; ok is false where there
+// is a problem.
+func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n naming) (key string, ok bool) {
+	spec := strings.Join(strings.Fields(text(m, "cron")), " ")
+	roll := calendar.Roll(text(m, "roll"))
+	day, byDay := m["business_day"].(json.Number)
+	switch {
+	case spec != "" && m["business_day"] != nil || spec == "" && !byDay:
+		return "", false // the schema has said so
+	case byDay:
+		key = "business_day"
+	case roll != "":
+		key = "roll"
+	default:
+		key = "cron"
+	}
+	if key != "cron" && n.cal == nil {
+		if n.at == "" {
+			r.add(r.doc.keyProblem(child(pointer, key), "schedule.calendar", "%s needs a calendar, here or for the job, such as calendar: cn; calendar: weekdays knows Monday to Friday and no holiday", key))
+		}
+		return "", false
+	}
+	zone := r.job.Location.String()
 	var err error
-	if e.Schedule, err = c.cron(spec); err != nil {
-		p := c.doc.Problem(at, cronCode(err), "%v", err)
+	switch key {
+	case "business_day":
+		at := timesOf(m["at"])
+		e.Name = fmt.Sprintf("business_day %s %s %s %s", day, strings.Join(at, ","), zone, n.cal.Name())
+		e.Schedule, err = calendar.NewBusinessDay(int(integerOf(day)), at, r.job.Location, n.cal)
+	case "roll":
+		key = "cron"
+		e.Name = fmt.Sprintf("%s %s roll=%s %s", spec, zone, roll, n.cal.Name())
+		e.Schedule, err = calendar.NewRolled(spec, r.job.Location, n.cal, roll)
+	default:
+		e.Name = spec + " " + zone
+		e.Schedule, err = r.cron(spec)
+	}
+	if err == nil {
+		return key, true
+	}
+	at := key
+	var wrong *calendar.SpecError
+	if errors.As(err, &wrong) && m[wrong.Field] != nil {
+		at = wrong.Field
+	}
+	p := r.doc.Problem(child(pointer, at), specCode(err), "%v", err)
+	if key == "cron" {
 		p.Value = shorten(spec)
-		c.add(p)
-		return
 	}
-	due, err := e.Schedule.Next(c.env.Today.In(c.job.Location))
-	if err != nil {
-		c.add(c.doc.Problem(at, cronCode(err), "%v", err))
-		return
+	r.add(p)
+	return "", false
+}
+
+// timesOf returns the times of day of an at key, in order, each once.
+func timesOf(v any) []string {
+	var times []string
+	switch v := v.(type) {
+	case string:
+		times = append(times, v)
+	case []any:
+		for _, item := range v {
+			if t, ok := item.(string); ok {
+				times = append(times, t)
+			}
+		}
 	}
-	if due.IsZero() {
-		c.add(c.doc.Problem(at, calendar.CodeNeverFires, "cron %q never fires after %s", shorten(spec), c.env.Today.Format(time.DateOnly)))
-		return
-	}
-	c.job.Schedule = append(c.job.Schedule, e)
+	slices.Sort(times)
+	return slices.Compact(times)
 }
 
 // cron reads a cron expression.
@@ -88,10 +235,68 @@ func (c *checker) cron(spec string) (Schedule, error) {
 	return s, nil
 }
 
-func cronCode(err error) string {
+func specCode(err error) string {
 	var spec *calendar.SpecError
 	if errors.As(err, &spec) {
 		return spec.Code
 	}
 	return calendar.CodeCron
+}
+
+// ending warns of calendars whose data ends soon: in their file, or where a shipped
+// one is named.
+func (r *scheduleReader) ending(n naming, today time.Time) {
+	for _, leaf := range n.cal.Leaves() {
+		year, ends := endsSoon(leaf, today)
+		if !ends || r.warned[leaf] {
+			continue
+		}
+		r.warned[leaf] = true
+		if f := r.lib.shelf.of(leaf); f != nil {
+			r.problems = append(r.problems, f.ends(year))
+			continue
+		}
+		p := r.doc.Problem(n.at, "calendar.ends", "the calendar %q that Madeira ships has no data after %d, and what is due from then on is an error; take a newer Madeira, or copy it to calendars/%s.yaml and add %d as soon as it is published", leaf.Name(), year, leaf.Name(), year+1)
+		p.Severity = SeverityWarning
+		r.add(p)
+	}
+}
+
+// of returns the file that a calendar is from; nil for one that Madeira ships.
+func (s *shelf) of(c *calendar.Calendar) *calendarFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files[c.Data().File]
+}
+
+// strays is how many due times are looked at for straying.
+const strays = 36
+
+// straying warns where a day rolls out of the period that its run should be about:
+// the end of a month to the next one with of: current, its beginning to the one
+// before with of: previous.
+func (r *scheduleReader) straying(s Schedule, at string, today time.Time) {
+	t, ok := s.(calendar.Timetable)
+	if !ok || r.job.Period == nil || r.job.Period.Every == calendar.Day {
+		return
+	}
+	for range strays {
+		due, err := t.Next(today)
+		if err != nil || due.IsZero() {
+			return
+		}
+		today = due.At
+		from, rolled := t.RolledFrom(due.At)
+		if !rolled {
+			continue
+		}
+		meant, err := r.job.Period.At(from, r.job.Location)
+		got, err2 := r.job.Period.At(due.At, r.job.Location)
+		if err == nil && err2 == nil && meant.Label != got.Label {
+			p := r.doc.Problem(at, "schedule.strays", "rolling leaves the period: what is due on %s stands for %s, and its run would be about %s instead of %s; roll the other way, or count business days with business_day", due.At.In(r.job.Location).Format(time.DateOnly), from.Format(time.DateOnly), got.Label, meant.Label)
+			p.Severity = SeverityWarning
+			r.add(p)
+			return
+		}
+	}
 }

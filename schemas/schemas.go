@@ -30,6 +30,9 @@ func Job() *jsonschema.Schema { return all()["job"+suffix] }
 // Configuration returns the schema of madeira.yaml.
 func Configuration() *jsonschema.Schema { return all()["madeira"+suffix] }
 
+// Calendar returns the schema of a calendar file.
+func Calendar() *jsonschema.Schema { return all()["calendar"+suffix] }
+
 // Step returns the schema of the settings of a built-in step type.
 func Step(name string) (*jsonschema.Schema, bool) {
 	s, ok := all()["steps/"+name+suffix]

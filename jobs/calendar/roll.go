@@ -122,21 +122,7 @@ func (r rolledDays) waiting(m month) bool {
 
 // why returns which days rolled to a day.
 func (r rolledDays) why(m month, day int) string {
-	var first Date
-	count := 0
-	at := m.date(day).Time()
-	for range 31 * maxClosed {
-		at = at.AddDate(0, 0, -r.step)
-		from := Date{at.Year(), at.Month(), at.Day()}
-		business, err := r.cal.business(from.month())
-		if err != nil || business.has(from.Day) {
-			break
-		}
-		if r.cron.of(from.month()).has(from.Day) {
-			first = from
-			count++
-		}
-	}
+	first, count := r.origin(m, day)
 	if count == 0 {
 		return ""
 	}
@@ -149,6 +135,24 @@ func (r rolledDays) why(m month, day int) string {
 		note += fmt.Sprintf(" (and %s more)", plural(count-1, "day"))
 	}
 	return note
+}
+
+// origin returns the farthest of the days that rolled to a day, and how many there are.
+func (r rolledDays) origin(m month, day int) (farthest Date, count int) {
+	at := m.date(day).Time()
+	for range 31 * maxClosed {
+		at = at.AddDate(0, 0, -r.step)
+		from := Date{at.Year(), at.Month(), at.Day()}
+		business, err := r.cal.business(from.month())
+		if err != nil || business.has(from.Day) {
+			break
+		}
+		if r.cron.of(from.month()).has(from.Day) {
+			farthest = from
+			count++
+		}
+	}
+	return farthest, count
 }
 
 // nthDays are each month's n-th business day, counted from the end when n is
@@ -233,4 +237,19 @@ func NewBusinessDay(n int, at []string, loc *time.Location, cal *Calendar) (Time
 		return Timetable{}, err
 	}
 	return Timetable{days: nthDays{n, cal}, clock: times, loc: loc}, nil
+}
+
+// RolledFrom returns midnight of the day that a due time was rolled from, of several
+// the farthest; false when its own day is one of the schedule, or it has none to roll.
+func (t Timetable) RolledFrom(due time.Time) (time.Time, bool) {
+	r, ok := t.days.(rolledDays)
+	if !ok {
+		return time.Time{}, false
+	}
+	at := DateOf(due, t.loc)
+	if r.cron.of(at.month()).has(at.Day) {
+		return time.Time{}, false
+	}
+	first, count := r.origin(at.month(), at.Day)
+	return firstAt(first.Time(), t.loc), count > 0
 }
