@@ -45,11 +45,19 @@ func TestPage_ShowsWhatHolds(t *testing.T) {
 	}
 	e := env(".")
 	e.Channels = nil
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(name:.*?)```").FindAllSubmatch(text, -1) {
-		e.FS = fstest.MapFS{"page.yaml": {Data: block[1]}}
-		if _, problems := jobs.Check([]string{"page.yaml"}, e); len(problems) > 0 {
-			t.Errorf("a job on the page has problems: %v", problems)
+	page := fstest.MapFS{}
+	var names []string
+	for _, block := range regexp.MustCompile("(?s)```yaml\n((?:# (presets/[a-z]+.yaml)|name: ([a-z-]+))\n.*?)```").FindAllSubmatch(text, -1) {
+		name := string(block[2])
+		if name == "" {
+			name = string(block[3]) + ".yaml"
+			names = append(names, name)
 		}
+		page[name] = &fstest.MapFile{Data: block[1]}
+	}
+	e.FS = page
+	if checked, problems := jobs.Check(names, e); len(problems) > 0 || len(checked) < 6 {
+		t.Errorf("of the page, %d jobs are good, and there are problems: %v", len(checked), problems)
 	}
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil {
