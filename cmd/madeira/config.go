@@ -81,14 +81,24 @@ func readConfig(ctx context.Context, dir, database string, environ []string) (*c
 	if err != nil {
 		return nil, err
 	}
+	path := ""
+	if found {
+		path = filepath.Join(root, configName)
+	}
+	return configAt(ctx, root, path, database, environ)
+}
+
+// configAt is what the file at path says, "" being none, for the folder root: state
+// is kept there, and relative paths begin there.
+func configAt(ctx context.Context, root, path, database string, environ []string) (*config, error) {
 	env, err := readEnvironment(root, environ)
 	if err != nil {
 		return nil, err
 	}
 	c := &config{root: root, secrets: secretSource{root: root, lookup: env.lookup}}
 	file := configFile{}
-	if found {
-		if err := file.read(filepath.Join(root, configName)); err != nil {
+	if path != "" {
+		if err := file.read(path); err != nil {
 			return nil, err
 		}
 	}

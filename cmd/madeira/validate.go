@@ -190,8 +190,12 @@ func validateFiles(paths []string) ([]string, error) {
 	return append(files, configs...), err
 }
 
+// errNoJobFile is returned for folders without one.
+var errNoJobFile = errors.New("no job file (*.yaml)")
+
 // jobFiles returns the files that paths name: a file as it is, of a folder every
-// *.yaml and *.yml below it but madeira.yaml, hidden folders and test data.
+// *.yaml and *.yml below it but madeira.yaml, presets, calendars, hidden folders and
+// test data.
 func jobFiles(paths []string) ([]string, error) {
 	var files []string
 	for _, path := range paths {
@@ -208,7 +212,7 @@ func jobFiles(paths []string) ([]string, error) {
 			if err != nil {
 				return err
 			}
-			if d.IsDir() && name != path && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules") {
+			if d.IsDir() && name != path && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"presets", "calendars", "testdata", "node_modules"}, d.Name())) {
 				return fs.SkipDir
 			}
 			if ext := filepath.Ext(name); !d.IsDir() && (ext == ".yaml" || ext == ".yml") && d.Name() != configName && !strings.HasPrefix(d.Name(), ".") {
@@ -223,7 +227,7 @@ func jobFiles(paths []string) ([]string, error) {
 	slices.Sort(files)
 	files = slices.Compact(files)
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no job file (*.yaml) in %s", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("%w in %s", errNoJobFile, strings.Join(paths, ", "))
 	}
 	return files, nil
 }
