@@ -61,7 +61,8 @@ func Check(files []string, env Env) ([]*Job, []Problem) {
 			continue
 		}
 		if first, taken := byName[s.job.Name]; taken {
-			s.problems = append(s.problems, s.doc.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", s.job.Name, first.Path))
+			at := &Document{File: s.file, places: map[string]place{"/name": s.named}}
+			s.problems = append(s.problems, at.Problem("/name", "job.duplicate_name", "job %q is declared in %s too; give one of them another name", s.job.Name, first.Path))
 			s.job = nil
 			continue
 		}

@@ -33,7 +33,9 @@ type library struct {
 type source struct {
 	file     string
 	text     []byte
-	doc      *Document // nil when the file could not be read
+	doc      *Document // nil when the file could not be read, and when it is checked
+	name     string    // of the job, and where it stands
+	named    place
 	problems []Problem
 	calls    []*call
 	height   int  // how many jobs call one another below it
@@ -56,7 +58,8 @@ type call struct {
 // maxCalls is how many jobs may call one another in a row.
 const maxCalls = 8
 
-// newLibrary reads files on all processors.
+// newLibrary reads files on all processors. Those that call no other are checked
+// as soon as they are read, so that thousands need not be held at once.
 func newLibrary(files []string, env Env) *library {
 	l := &library{env: env, byFile: map[string]*source{}, byName: map[string]*source{}, presets: map[string]*preset{}}
 	for _, file := range files {
@@ -66,10 +69,14 @@ func newLibrary(files []string, env Env) *library {
 			l.given = append(l.given, s)
 		}
 	}
-	sideBySide(l.given, func(s *source) { s.read(env.FS) })
+	sideBySide(l.given, func(s *source) {
+		if s.read(env.FS); len(s.calls) == 0 {
+			s.check(l)
+		}
+	})
 	for _, s := range l.given {
-		if name := s.name(); name != "" && l.byName[name] == nil {
-			l.byName[name] = s
+		if s.name != "" && l.byName[s.name] == nil {
+			l.byName[s.name] = s
 		}
 	}
 	return l
@@ -104,15 +111,15 @@ func (s *source) guarded(do func(*source)) {
 
 // read reads the file and finds the jobs that it calls.
 func (s *source) read(fsys fs.FS) {
-	text, unreadable := readFile(fsys, s.file)
-	if unreadable != nil {
+	var unreadable *Problem
+	if s.text, unreadable = readFile(fsys, s.file); unreadable != nil {
 		s.problems = inFile(s.file, []Problem{*unreadable})
 		return
 	}
-	s.text = text
-	if s.doc, s.problems = readYAML(s.file, text); s.doc == nil {
+	if s.doc, s.problems = readYAML(s.file, s.text); s.doc == nil {
 		return
 	}
+	s.name, s.named = text(s.root(), "name"), s.doc.place("/name")
 	for _, phase := range phases() {
 		for i, v := range list(s.root(), phase) {
 			step, _ := v.(map[string]any)
@@ -143,8 +150,6 @@ func (s *source) root() map[string]any {
 	root, _ := s.doc.Value.(map[string]any)
 	return root
 }
-
-func (s *source) name() string { return text(s.root(), "name") }
 
 // link finds what each job calls, reads what was not given, and refuses circles.
 // Afterwards calls lead from higher sources to lower ones only.
@@ -193,9 +198,9 @@ func problemAt(s *source, pointer, code, format string, args ...any) *Problem {
 func circle(s *source, around []*source, to *source, at string) *Problem {
 	names := ""
 	for _, other := range around[slices.Index(around, to):] {
-		names += other.name() + " → "
+		names += other.name + " → "
 	}
-	return problemAt(s, at, "job.cycle", "jobs call one another in a circle: %s%s; remove one of these calls", names, to.name())
+	return problemAt(s, at, "job.cycle", "jobs call one another in a circle: %s%s; remove one of these calls", names, to.name)
 }
 
 // find returns the job of a name: one of the files given, else NAME.yaml or
@@ -217,7 +222,7 @@ func (l *library) find(from *source, name, at string) (*source, *Problem) {
 			l.byFile[file] = s
 			l.called = append(l.called, s)
 		}
-		if other := s.name(); other != name && other != "" {
+		if other := s.name; other != name && other != "" {
 			return nil, problemAt(from, at, "job.unknown", "%s holds job %q, not %q; name jobs as their files are", file, shorten(other), name)
 		}
 		return s, nil
@@ -266,11 +271,12 @@ func (l *library) check() {
 	}
 }
 
-// check finds out what the file means.
+// check finds out what the file means, once.
 func (s *source) check(l *library) {
 	if s.doc == nil {
 		return
 	}
+	defer func() { s.doc = nil }()
 	c := &checker{doc: s.doc, env: l.env, lib: l, src: s, root: s.root(), problems: s.problems, job: &Job{Path: s.file, Source: s.text}}
 	c.check()
 	s.problems = c.problems

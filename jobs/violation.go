@@ -17,6 +17,9 @@ import (
 
 // validate checks a value, which stands at a pointer, against a schema.
 func (d *Document) validate(schema *jsonschema.Schema, v any, pointer string) []Problem {
+	if accepts(schema, v) {
+		return nil
+	}
 	err := schema.Validate(v)
 	if err == nil {
 		return nil

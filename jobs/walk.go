@@ -79,9 +79,9 @@ func applying(s *jsonschema.Schema, v any, to []*jsonschema.Schema) []*jsonschem
 		to = applying(sub, v, to)
 	}
 	if s.If != nil {
-		branch := s.Then
-		if s.If.Validate(v) != nil {
-			branch = s.Else
+		branch := s.Else
+		if accepts(s.If, v) {
+			branch = s.Then
 		}
 		to = applying(branch, v, to)
 	}
