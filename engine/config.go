@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,10 @@ type Config struct {
 	Artifacts   Artifacts
 	Connections Connections
 
+	// CheckInputs checks inputs that a step hands to the run it starts and that were
+	// not known when that was frozen; nil: they are taken as they are.
+	CheckInputs func(job string, declared, inputs json.RawMessage) error
+
 	// Archiver moves away what has been over for ArchiveAfter, and drops it for good
 	// after ArchiveKeep; 0: never. nil: other workers do.
 	Archiver     Archiver
@@ -38,7 +43,7 @@ type Config struct {
 
 	Worker  string   // names this process and no other, ever: a new random id at each start
 	Scratch string   // an existing folder of this process alone
-	RunID   string   // claim only tasks of this run and its deliveries; "": any
+	RunID   string   // claim only tasks of this run, of those it starts, and their deliveries; "": any
 	Types   []string // claim only tasks of these types; nil: of all that the registry knows
 
 	Slots      int           // tasks at once of types that take a processor or much memory; 0: one for each processor

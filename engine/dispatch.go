@@ -94,7 +94,7 @@ func (d *dispatcher) speak() {
 
 // want says what the free slots that no call asks for yet can take.
 func (d *dispatcher) want(free ask) task.Want {
-	w := task.Want{Types: d.light, RunID: d.cfg.RunID, Lease: d.cfg.Lease, HeavyTypes: d.heavy}
+	w := task.Want{Types: d.light, RunID: d.cfg.RunID, Kin: d.kin.list(), Lease: d.cfg.Lease, HeavyTypes: d.heavy}
 	if d.way.begun {
 		return w
 	}

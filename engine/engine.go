@@ -15,6 +15,7 @@ type Engine struct {
 	board   board
 	away    away
 	gates   gatekeeper
+	kin     kin
 	wake    chan struct{} // the dispatcher should ask for work
 	due     chan struct{} // a task was put off: ask when the next is due
 	decide  chan struct{} // a blocked task waits for a decision

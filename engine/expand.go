@@ -31,7 +31,7 @@ func (e *Engine) own(a *attempt, scope task.Scope) step.Runner {
 	case a.ForEach != nil:
 		return &expansion{flow: e.cfg.Flow, attempt: a, scope: scope}
 	case a.Type == task.TypeJob:
-		return &calling{flow: e.cfg.Flow, attempt: a, scope: scope}
+		return &calling{flow: e.cfg.Flow, attempt: a, scope: scope, check: e.cfg.CheckInputs, started: e.joined}
 	}
 	return nil
 }

@@ -16,7 +16,14 @@ type Watcher interface {
 	// OpenDeliveries returns how many messages of a run are still to be
 	// delivered, and how many were given up.
 	OpenDeliveries(ctx context.Context, runID string) (pending, failed int, err error)
+
+	// Kin returns the runs that steps of a run started, however far down.
+	Kin(ctx context.Context, runID string) ([]task.Run, error)
 }
+
+// kinInterval is how often a watch looks for runs that other processes started for
+// its run: those of this process it knows of at once.
+const kinInterval = 15 * time.Second
 
 // deliveryTime is how long a run that is over waits for its deliveries. What is
 // left then is sent by the next process that works on the same database.
@@ -27,6 +34,7 @@ var errRunOver = errors.New("the run is over")
 
 // RunUntilOver works until Config.RunID is over and its messages are delivered,
 // for which it takes at most 30 seconds more, or until ctx is done, as Run does.
+// Runs that its steps start are worked at too, and theirs, with their messages.
 // It returns the status of the run as last seen.
 func (e *Engine) RunUntilOver(ctx context.Context, w Watcher) (task.RunStatus, error) {
 	if e.cfg.RunID == "" {
@@ -53,6 +61,7 @@ type watch struct {
 	finish  context.CancelCauseFunc
 	status  task.RunStatus
 	over    time.Time // when the run was first seen to be over
+	related time.Time // when it last looked for kin
 }
 
 func (w *watch) look(ctx context.Context) (time.Duration, error) {
@@ -62,12 +71,19 @@ func (w *watch) look(ctx context.Context) (time.Duration, error) {
 		return 0, fmt.Errorf("look at run %s: %w", id, err)
 	}
 	w.status = run.Status
+	if err := w.relate(ctx, id); err != nil {
+		return 0, err
+	}
 	if run.Status.Live() {
 		return jitter(w.engine.cfg.Poll), nil
 	}
-	deliveries, _, err := w.watcher.OpenDeliveries(ctx, id)
-	if err != nil {
-		return 0, fmt.Errorf("look at the deliveries of run %s: %w", id, err)
+	deliveries := 0
+	for _, of := range append([]string{id}, w.engine.kin.list()...) {
+		open, _, err := w.watcher.OpenDeliveries(ctx, of)
+		if err != nil {
+			return 0, fmt.Errorf("look at the deliveries of run %s: %w", of, err)
+		}
+		deliveries += open
 	}
 	now := w.engine.cfg.Clock()
 	if w.over.IsZero() {

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"madeira/engine/task"
 	"madeira/jobs"
@@ -27,17 +25,19 @@ const (
 type Request struct {
 	Trigger     string                     // TriggerSchedule or TriggerManual; "" is TriggerManual
 	DueAt       time.Time                  // the instant the run is for; zero: now, by the database's clock
+	NotBefore   time.Time                  // no step begins earlier; zero: at once
 	Inputs      map[string]json.RawMessage // JSON by name; a file is the JSON of step.File
 	PeriodLabel string                     // in place of the period that DueAt gives; "" keeps that
 	Key         string                     // in place of what upstream_key gives; "" keeps that
 	Again       string                     // why to make a new version of a key that ended well, changed or not; "": only if changed
+	Actor       string                     // who asks; "" for a schedule
 }
 
 // A RequestError says that a run cannot be made of what was asked for. Asking
 // again in the same way gives the same error.
 type RequestError struct {
 	Job   string
-	Field string // "inputs", "period", "upstream_key" or "limits"
+	Field string // "inputs", "period", "upstream_key", "limits" or "steps"
 	Err   error
 }
 
@@ -53,173 +53,157 @@ func (e *RequestError) Error() string {
 func (e *RequestError) Unwrap() error { return e.Err }
 
 // Freeze turns a job into the rows of a run: what is left to find out later is
-// only what steps leave for one another. DueAt of the request must be set. The
-// error is a *RequestError.
+// only what steps leave for one another. The jobs that its steps call are frozen
+// with it. DueAt of the request must be set. The error is a *RequestError.
 func Freeze(job *jobs.Job, r Request) (task.NewRun, error) {
+	f := freezing{job: job, due: r.DueAt.UTC().Truncate(time.Microsecond)} // as finely as databases keep it
 	fail := func(field string, err error) (task.NewRun, error) {
 		return task.NewRun{}, &RequestError{Job: job.Name, Field: field, Err: err}
 	}
-	due := r.DueAt.UTC().Truncate(time.Microsecond) // as finely as databases keep it
-	inputs, err := job.CheckInputs(r.Inputs)
-	if err != nil {
+	var err error
+	if f.inputs, err = job.CheckInputs(r.Inputs); err != nil {
 		return fail("inputs", err)
 	}
-	period, err := freezePeriod(job, r.PeriodLabel, due)
-	if err != nil {
+	if err := f.settlePeriod(r.PeriodLabel); err != nil {
 		return fail("period", err)
 	}
-	key, err := freezeKey(job, r.Key, keyValues(inputs, period, due))
+	n, err := f.run()
 	if err != nil {
+		return n, err
+	}
+	if n.Run.Key, err = f.key(r.Key); err != nil {
 		return fail("upstream_key", err)
 	}
-	run := task.Run{
-		Job: job.Name, JobDigest: job.Digest, Key: key,
-		Trigger: r.Trigger, DueAt: due,
-		Period:  period,
-		BaseDir: filepath.Dir(job.Path), Connections: job.Connections,
-		Reason: r.Again,
+	n.Run.Trigger, n.Run.Reason, n.Run.Actor = TriggerManual, r.Again, r.Actor
+	if r.Trigger != "" {
+		n.Run.Trigger = r.Trigger
 	}
-	if run.Trigger == "" {
-		run.Trigger = TriggerManual
+	n.Again, n.NotBefore = r.Again != "", r.NotBefore
+	if r.Trigger == TriggerSchedule {
+		n.Overlap = task.Overlap(job.Overlap)
 	}
-	if run.Inputs, err = json.Marshal(inputs); err != nil {
+	return n, nil
+}
+
+// A freezing is one job on its way into rows.
+type freezing struct {
+	job    *jobs.Job
+	due    time.Time
+	inputs map[string]json.RawMessage // checked, defaults filled in; those that come late are not in it
+	late   map[string]bool            // inputs that are known only when the run is started; nil: none
+	period json.RawMessage            // nil for a job without one
+	around time.Time                  // the instant from which the jobs that it calls take their periods
+	named  bool                       // around comes from the label of a period, and is midnight in every zone
+	depth  int                        // how many jobs call each other down to this one
+}
+
+// run freezes everything of a run but what tells it from others of its job: key,
+// trigger, and who asked for it.
+func (f *freezing) run() (task.NewRun, error) {
+	job := f.job
+	n := task.NewRun{
+		Run: task.Run{
+			Job: job.Name, JobDigest: job.Digest, JobCommit: job.Commit, DueAt: f.due, Period: f.period,
+			BaseDir: filepath.Dir(job.Path), Connections: job.Connections, Timeout: job.Timeout,
+		},
+		Job: version(job),
+	}
+	fail := func(field string, err error) (task.NewRun, error) {
+		return n, &RequestError{Job: job.Name, Field: field, Err: err}
+	}
+	var err error
+	if n.Run.Inputs, err = json.Marshal(f.inputs); err != nil {
 		return fail("inputs", err)
 	}
-	tasks, err := freezeSteps(job, keyValues(inputs, period, due))
-	if err != nil {
+	if c := job.Concurrency; c != nil {
+		key, err := f.limitKey(c.Key)
+		if err != nil {
+			return fail("limits", fmt.Errorf("concurrency: %w", err))
+		}
+		n.Concurrency = &task.Limit{Key: key, Slots: c.Limit}
+	}
+	n.Tasks, err = f.steps()
+	var inner *RequestError
+	switch {
+	case errors.As(err, &inner):
+		return n, err
+	case err != nil:
 		return fail("limits", err)
 	}
-	return task.NewRun{Run: run, Again: r.Again != "", Tasks: tasks, Job: version(job)}, nil
+	return n, nil
 }
 
 // version returns the job as its file stands.
 func version(job *jobs.Job) task.JobVersion {
-	return task.JobVersion{Name: job.Name, Digest: job.Digest, Path: job.Path, Source: job.Source}
+	return task.JobVersion{Name: job.Name, Digest: job.Digest, Path: job.Path, Source: job.Source, Commit: job.Commit}
 }
 
-// freezePeriod returns the JSON of the period that a label or an instant names,
-// or nil for a job without one.
-func freezePeriod(job *jobs.Job, label string, due time.Time) (json.RawMessage, error) {
-	loc := job.Location
-	if loc == nil {
-		loc = time.UTC
+// settlePeriod finds the period that a label or the due instant names. A label
+// takes the jobs that are called back to an instant at which this job would have
+// had that period.
+func (f *freezing) settlePeriod(label string) error {
+	rule := f.job.Period
+	if f.around.IsZero() {
+		f.around = f.due
 	}
 	var p calendar.Period
 	var err error
 	switch {
-	case job.Period == nil && label == "":
-		return nil, nil
-	case job.Period == nil:
-		return nil, errors.New("the job has no period; leave it out")
+	case rule == nil && label == "":
+		return nil
+	case rule == nil:
+		return errors.New("the job has no period; leave it out")
 	case label == "":
-		p, err = job.Period.At(due, loc)
+		p, err = rule.At(f.around, f.location())
 	default:
-		p, err = job.Period.Parse(label, loc)
+		if p, err = rule.Parse(label, f.location()); rule.Of == calendar.Current {
+			f.around = p.StartAt
+		} else {
+			f.around = p.EndAt
+		}
+		f.named = true
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return json.Marshal(p)
+	f.period, err = json.Marshal(p)
+	return err
 }
 
-// keyValues are what upstream_key can refer to: all that is known before there
-// is a run.
-func keyValues(inputs map[string]json.RawMessage, period json.RawMessage, due time.Time) expr.Values {
-	vars := map[string]any{
-		"inputs":   inputs,
-		"schedule": map[string]any{"due_at": due},
+func (f *freezing) location() *time.Location {
+	if f.job.Location == nil {
+		return time.UTC
 	}
-	if period != nil {
-		vars["period"] = period
+	return f.job.Location
+}
+
+// values are what upstream_key can refer to: all that is known before there is a
+// run. Where an input comes late, none is known, so that nothing is taken for null.
+func (f *freezing) values() expr.Values {
+	vars := map[string]any{"schedule": map[string]any{"due_at": f.due}}
+	if f.late == nil {
+		vars["inputs"] = f.inputs
+	}
+	if f.period != nil {
+		vars["period"] = f.period
 	}
 	return expr.Values{Vars: vars}
 }
 
-// maxKey bounds the bytes of a key, so that it fits into an index of every
-// database.
-const maxKey = 1024
-
-// freezeKey returns the key of the run; "" makes each run its own.
-func freezeKey(job *jobs.Job, override string, v expr.Values) (string, error) {
-	if override == "" && job.Key == "" {
+// key returns the key of the run; "" makes each run its own.
+func (f *freezing) key(override string) (string, error) {
+	if override == "" && f.job.Key == "" {
 		return "", nil
 	}
 	key := override
 	if key == "" {
 		var err error
-		if key, err = expr.Text(job.Key, v); err != nil {
+		if key, err = expr.Text(f.job.Key, f.values()); err != nil {
 			return "", err
 		}
 	}
 	if strings.TrimSpace(key) == "" {
 		return "", errors.New("the key is empty; a key names the business behind a run")
 	}
-	return key, checkKey(key)
-}
-
-// checkKey checks that a key can be kept and shown.
-func checkKey(key string) error {
-	switch {
-	case strings.TrimSpace(key) == "":
-		return errors.New("the key is empty")
-	case len(key) > maxKey:
-		return fmt.Errorf("the key has %d bytes; the limit is %d", len(key), maxKey)
-	case !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl):
-		return fmt.Errorf("the key %q has characters that cannot be printed", key)
-	}
-	return nil
-}
-
-// freezeSteps turns steps into tasks, in the order of the file. What their keys
-// refer to is v.
-func freezeSteps(job *jobs.Job, v expr.Values) ([]task.NewTask, error) {
-	tasks := make([]task.NewTask, len(job.Steps))
-	for i, s := range job.Steps {
-		tasks[i] = task.NewTask{
-			Step: s.ID, Type: s.Uses, Source: s.Source,
-			Settings: s.With, Refs: s.Refs, Condition: s.If, Needs: s.Needs,
-			Retry:   task.Retry{MaxAttempts: s.Retry.MaxAttempts, Delay: s.Retry.Delay, Factor: s.Retry.Factor, MaxDelay: s.Retry.MaxDelay},
-			Timeout: s.Timeout, Priority: job.Priority,
-		}
-		if s.Priority != nil {
-			tasks[i].Priority = *s.Priority
-		}
-		if s.Connection != "" {
-			tasks[i].Circuit = s.Uses + "/" + s.Connection
-		}
-		var err error
-		if tasks[i].Limits, err = freezeLimits(s, v); err != nil {
-			return nil, fmt.Errorf("step %s: %w", s.ID, err)
-		}
-	}
-	return tasks, nil
-}
-
-// freezeLimits returns what a step has to pass, slots first: where they are all
-// taken, nobody waits for a token.
-func freezeLimits(s jobs.Step, v expr.Values) ([]task.Limit, error) {
-	var limits []task.Limit
-	if c := s.Concurrency; c != nil {
-		key, err := limitKey(c.Key, v)
-		if err != nil {
-			return nil, fmt.Errorf("concurrency: %w", err)
-		}
-		limits = append(limits, task.Limit{Key: key, Slots: c.Limit})
-	}
-	if r := s.RateLimit; r != nil {
-		key, err := limitKey(r.Key, v)
-		if err != nil {
-			return nil, fmt.Errorf("rate_limit: %w", err)
-		}
-		limits = append(limits, task.Limit{Key: key, Rate: r.PerSecond, Burst: r.Burst})
-	}
-	return limits, nil
-}
-
-func limitKey(template string, v expr.Values) (string, error) {
-	key, err := expr.Text(template, v)
-	if err != nil {
-		return "", err
-	}
-	return key, checkKey(key)
+	return key, task.CheckKey(key)
 }

@@ -20,6 +20,7 @@ import (
 	"madeira/engine/telemetry"
 	"madeira/jobs/step"
 	"madeira/jobs/step/builtin"
+	"madeira/scheduler"
 )
 
 // A process is everything a command that works needs, open.
@@ -116,6 +117,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 	return engine.New(engine.Config{
 		Archiver: archiver, ArchiveAfter: r.config.archive.After, ArchiveKeep: r.config.archive.Keep,
 		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Turns: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
+		CheckInputs: scheduler.CheckInputs,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID, Types: r.types,
 		Slots: limits.Workers, LightSlots: limits.Light, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,

@@ -60,6 +60,8 @@ func (p *postgres) claiming(now *time.Time, b batch, w task.Want) claim {
 	f, low := p.floors.of(w)
 	pick := pgPick
 	switch {
+	case len(w.Kin) > 0:
+		pick, c.args = pgPickOfRuns, append(c.args, append([]string{w.RunID}, w.Kin...))
 	case w.RunID != "":
 		pick, c.args = pgPickOfRun, append(c.args, w.RunID)
 	case low:

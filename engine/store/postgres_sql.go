@@ -67,6 +67,12 @@ WITH picked AS MATERIALIZED (
   SELECT r.ctid AS at FROM task_ready r WHERE r.run_id = $7::uuid AND r.type = ANY($3::text[]) AND ` + pgFree + ` ORDER BY r.priority, r.task_id LIMIT $4 FOR UPDATE SKIP LOCKED
 )`
 
+// pgPickOfRuns takes those of the runs $7.
+const pgPickOfRuns = `
+WITH picked AS MATERIALIZED (
+  SELECT r.ctid AS at FROM task_ready r WHERE r.run_id = ANY($7::uuid[]) AND r.type = ANY($3::text[]) AND ` + pgFree + ` ORDER BY r.priority, r.task_id LIMIT $4 FOR UPDATE SKIP LOCKED
+)`
+
 // pgPickAged takes $7 of them by age, whatever their priority, and the rest in
 // order. It hops from priority to priority, so that no index by age is needed.
 const pgPickAged = `

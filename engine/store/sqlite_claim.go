@@ -46,6 +46,12 @@ func (tx *liteTx) pick(ctx context.Context, w task.Want, holding bool) ([]int64,
 	}
 	var ids []int64
 	switch {
+	case len(w.Kin) > 0:
+		runs, err := json.Marshal(append([]string{w.RunID}, w.Kin...))
+		if err != nil {
+			return nil, err
+		}
+		text, args = litePickOfRuns, append(args, string(runs))
 	case w.RunID != "" && holding:
 		text, args = litePickOfRunFree, append(args, w.RunID)
 	case w.RunID != "":

@@ -24,7 +24,7 @@ func exchangeTexts() []string {
 	return []string{
 		liteLook, liteLookAlone, liteFree, liteFinish, liteSucceed, liteTell, liteVacate, liteDead, liteCount, liteProbed,
 		liteLater, liteReady, liteHeld, liteKey, litePost, liteKeep, liteUndecided,
-		liteHolding, litePick, litePickFree, litePickOfRun, litePickOfRunFree, litePickAged, litePickAgedFree,
+		liteHolding, litePick, litePickFree, litePickOfRun, litePickOfRunFree, litePickOfRuns, litePickAged, litePickAgedFree,
 		liteTake, liteRead, liteClaim, liteLease, liteStart,
 	}
 }

@@ -68,6 +68,8 @@ const (
 	litePickOfRun     = litePicked + ` AND r.run_id = ?3` + liteInOrder
 	litePickOfRunFree = litePicked + ` AND r.run_id = ?3` + liteFreely + liteInOrder
 
+	litePickOfRuns = litePicked + ` AND r.run_id IN (SELECT value FROM json_each(?3))` + liteFreely + liteInOrder
+
 	litePickAged     = liteLevels + liteOfLevel + liteByAge
 	litePickAgedFree = liteLevels + liteOfLevel + liteFreely + liteByAge
 

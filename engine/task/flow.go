@@ -31,12 +31,23 @@ type ElementResult struct {
 
 // A SubJob is what the settings of a task of type job hold. Inputs, Key and Outputs
 // may have expressions: the first two see the run that calls, Outputs the steps of
-// the run that is called. The run itself is frozen and left as it is.
+// the run that is called. The run itself is frozen and left as it is, but for the
+// keys of one whose inputs are not all known before.
 type SubJob struct {
-	Inputs  json.RawMessage `json:"inputs,omitempty"`       // object; nil: those of the run
-	Key     string          `json:"upstream_key,omitempty"` // "": that of the run
-	Outputs json.RawMessage `json:"outputs,omitempty"`      // object of what the calling job sees
-	Run     NewRun          `json:"run"`
+	Inputs   json.RawMessage `json:"inputs,omitempty"`       // object, put over those of the run; nil: nothing
+	Key      string          `json:"upstream_key,omitempty"` // "": that of the run
+	Outputs  json.RawMessage `json:"outputs,omitempty"`      // object of what the calling job sees
+	Declared json.RawMessage `json:"declared,omitempty"`     // of the inputs that come with Inputs, for Config.CheckInputs of the engine; nil: nothing to check
+	Late     bool            `json:"late,omitempty"`         // the keys of the run and of its limits have expressions, which see its inputs, period and schedule
+	Redo     *Redo           `json:"redo,omitempty"`         // set by a rerun; nil: the key says what becomes of the run
+	Run      NewRun          `json:"run"`
+}
+
+// Redo says that the run of a task of type job is done again because the task is.
+type Redo struct {
+	Reason string `json:"reason"`
+	RunID  string `json:"run,omitempty"`    // of which only what failed is done again, as it is frozen there; "": all of it
+	Frozen bool   `json:"frozen,omitempty"` // with the steps as RunID has them, not as they are frozen here
 }
 
 // What wakes a waiting task.

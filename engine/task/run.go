@@ -47,6 +47,7 @@ type NewRun struct {
 	NotBefore   time.Time // no step begins earlier; zero: at once
 	Overlap     Overlap   // of a due time, what becomes of it while a run of the job is live; "" is OverlapAllow
 	Concurrency *Limit    // slots for runs at once under a key, one of which it has to get before it begins; nil: none
+	Redo        *Redo     `json:",omitempty"` // of a run that a step starts: a rerun asks for it; nil: the key says what becomes of it
 }
 
 // Overlap says what becomes of a due time while a run of its job is live that no other run started.

@@ -154,6 +154,7 @@ type Want struct {
 	N      int      // free slots; 0 claims nothing
 	Types  []string // step types it knows
 	RunID  string   // only tasks of this run and its deliveries; "" for any
+	Kin    []string // and of these runs, which it started; none without RunID
 	Oldest int      // how many of N go to the tasks that wait longest, whatever their priority
 
 	Heavy       int      // free slots for tasks of HeavyTypes, beside N
@@ -167,10 +168,10 @@ type Want struct {
 func (w Want) Parts() []Want {
 	var parts []Want
 	if w.N > 0 && len(w.Types) > 0 {
-		parts = append(parts, Want{N: w.N, Types: w.Types, RunID: w.RunID, Lease: w.Lease, Oldest: w.Oldest})
+		parts = append(parts, Want{N: w.N, Types: w.Types, RunID: w.RunID, Kin: w.Kin, Lease: w.Lease, Oldest: w.Oldest})
 	}
 	if w.Heavy > 0 && len(w.HeavyTypes) > 0 {
-		parts = append(parts, Want{N: w.Heavy, Types: w.HeavyTypes, RunID: w.RunID, Lease: w.Lease, Oldest: w.HeavyOldest})
+		parts = append(parts, Want{N: w.Heavy, Types: w.HeavyTypes, RunID: w.RunID, Kin: w.Kin, Lease: w.Lease, Oldest: w.HeavyOldest})
 	}
 	return parts
 }
