@@ -16,18 +16,35 @@ func (s *sim) createRuns(rng *rand.Rand) {
 	s.Helper()
 	for i := range 1 + rng.IntN(3) {
 		job := fmt.Sprint("job", i)
-		made, err := s.db.CreateRun(s.Context(), task.NewRun{
+		n := task.NewRun{
 			Run: task.Run{
-				Job: job, JobDigest: "sha256:job", Key: "k", Trigger: "manual", DueAt: time.Now(), Inputs: json.RawMessage(`{}`),
+				Job: job, JobDigest: "sha256:job", Key: fmt.Sprint("k", i), Trigger: "manual", DueAt: time.Now(), Inputs: json.RawMessage(`{}`),
 				Timeout: []time.Duration{0, 0, 0, 4 * simLease}[rng.IntN(4)],
 			},
 			Job:   task.JobVersion{Name: job, Digest: "sha256:job", Path: "job.yaml", Source: []byte("name: job\n")},
 			Tasks: append(append(simSteps(rng), simPhase(rng, task.PhaseOnFailure)...), simPhase(rng, task.PhaseFinally)...),
-		})
+		}
+		simTurn(rng, &n)
+		made, err := s.db.CreateRun(s.Context(), n)
 		if err != nil {
 			s.Fatal(err)
 		}
 		s.runs = append(s.runs, made.Run.ID)
+	}
+}
+
+// simTurn lets some runs take turns: due times of one job, runs under a key, and
+// runs that are put off.
+func simTurn(rng *rand.Rand, n *task.NewRun) {
+	if rng.IntN(3) == 0 {
+		n.Run.Job, n.Job.Name, n.Overlap = "hourly", "hourly", task.OverlapQueue
+		n.Occurrence = &task.Occurrence{Job: "hourly", Entry: n.Run.Key, DueAt: n.Run.DueAt, Outcome: task.DueRan}
+	}
+	if rng.IntN(3) == 0 {
+		n.Concurrency = &task.Limit{Key: "turns", Slots: 1 + rng.IntN(2)}
+	}
+	if rng.IntN(6) == 0 {
+		n.NotBefore = time.Now().Add(simLease)
 	}
 }
 

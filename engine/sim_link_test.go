@@ -138,6 +138,10 @@ func (l link) Expire(ctx context.Context, limit int) (int, error) {
 	return disturbed(ctx, l, func() (int, error) { return l.to.Expire(ctx, limit) })
 }
 
+func (l link) TakeTurns(ctx context.Context, limit int) (task.Turns, error) {
+	return disturbed(ctx, l, func() (task.Turns, error) { return l.to.TakeTurns(ctx, limit) })
+}
+
 func (l link) Admit(ctx context.Context, limit int) (int, time.Duration, error) {
 	return l.timed(ctx, func() (int, time.Duration, error) { return l.to.Admit(ctx, limit) })
 }

@@ -134,7 +134,7 @@ func (s *sim) startWorker() {
 	}
 	l := link{to: s.db, of: w}
 	e, err := engine.New(engine.Config{
-		Queue: l, Flow: l, Gates: l, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
+		Queue: l, Flow: l, Gates: l, Turns: l, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
 		Clock: w.now, Worker: w.name, Scratch: s.scratch, Slots: 1 + w.rng.IntN(3), Lease: simLease, Poll: simPoll,
 		Grace: time.Second, Patience: time.Second, Logger: s.log.With("worker", w.name),
 	})
