@@ -43,36 +43,51 @@ func (d *Document) JSON() json.RawMessage { return d.ordered("", d.Value) }
 // ordered returns the JSON of a value at a pointer with the keys in the order of
 // the file: the columns of a step come out in the order a person wrote them in.
 func (d *Document) ordered(pointer string, v any) json.RawMessage {
-	var b bytes.Buffer
-	d.write(&b, pointer, v)
-	return b.Bytes()
+	w := jsonWriter{doc: d}
+	w.scalars = encoder(&w.Buffer)
+	w.write(pointer, v)
+	return w.Bytes()
 }
 
-func (d *Document) write(b *bytes.Buffer, pointer string, v any) {
+// A jsonWriter writes one value.
+type jsonWriter struct {
+	bytes.Buffer
+	doc     *Document
+	scalars *json.Encoder
+}
+
+func (w *jsonWriter) write(pointer string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		b.WriteByte('{')
-		for i, key := range d.inOrder(pointer, v) {
+		w.WriteByte('{')
+		for i, key := range w.doc.inOrder(pointer, v) {
 			if i > 0 {
-				b.WriteByte(',')
+				w.WriteByte(',')
 			}
-			b.Write(marshal(key))
-			b.WriteByte(':')
-			d.write(b, child(pointer, key), v[key])
+			w.scalar(key)
+			w.WriteByte(':')
+			w.write(child(pointer, key), v[key])
 		}
-		b.WriteByte('}')
+		w.WriteByte('}')
 	case []any:
-		b.WriteByte('[')
+		w.WriteByte('[')
 		for i, item := range v {
 			if i > 0 {
-				b.WriteByte(',')
+				w.WriteByte(',')
 			}
-			d.write(b, element(pointer, i), item)
+			w.write(element(pointer, i), item)
 		}
-		b.WriteByte(']')
+		w.WriteByte(']')
 	default:
-		b.Write(marshal(v))
+		w.scalar(v)
 	}
+}
+
+// scalar writes a value that is neither a list nor a mapping, without the line end
+// of the encoder.
+func (w *jsonWriter) scalar(v any) {
+	encode(w.scalars, v)
+	w.Truncate(w.Len() - 1)
 }
 
 // inOrder returns the keys of the mapping at a pointer in the order of the file.
@@ -254,10 +269,18 @@ func pathOf(pointer string) string {
 // HTML would need escaped is left as it is: a regular expression stays readable.
 func marshal(v any) json.RawMessage {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	encode(encoder(&b), v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func encoder(b *bytes.Buffer) *json.Encoder {
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
+	return e
+}
+
+func encode(e *json.Encoder, v any) {
 	if err := e.Encode(v); err != nil {
 		panic(fmt.Sprintf("write %T as JSON: %v", v, err))
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

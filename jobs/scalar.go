@@ -63,6 +63,8 @@ func implicitBoolean(text string) bool {
 func (r *reader) number(n *yaml.Node, pointer string) any {
 	text := n.Value
 	switch {
+	case !strings.ContainsRune("+-.0123456789", rune(text[0])):
+		return text
 	case integer.MatchString(text):
 		if _, err := strconv.ParseInt(text, 10, 64); err != nil {
 			r.refuse(n, pointer, "value.number_range", "%s is too large for a number; put it in quotes if it is text", shorten(text))

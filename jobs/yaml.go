@@ -32,7 +32,8 @@ func readYAML(file string, text []byte) (*Document, []Problem) {
 	if len(ps) > 0 {
 		return nil, inFile(file, ps)
 	}
-	doc := &Document{File: file, lines: lines(text), places: map[string]place{}, vague: map[string]bool{}}
+	// Jobs have a value for about every sixteen bytes.
+	doc := &Document{File: file, lines: lines(text), places: make(map[string]place, len(text)/16), vague: map[string]bool{}}
 	r := &reader{doc: doc, open: map[*yaml.Node]bool{}}
 	if root.Kind != yaml.MappingNode && root.Kind != yaml.AliasNode {
 		return nil, inFile(file, []Problem{{Line: max(root.Line, 1), Column: max(root.Column, 1), Code: "yaml.root_not_mapping",
