@@ -77,6 +77,20 @@ var codes = []Code{
 	{"schedule.never_fires", "The schedule never comes due."},
 	{"schedule.duplicate", "Two entries of the schedule are the same. Remove one."},
 	{"schedule.timezone", "There is no such time zone, or a schedule without one. Write a name such as Asia/Shanghai."},
+	{"schedule.at", "The time of day cannot be read. Write it in quotes, such as \"10:30\"."},
+	{"schedule.business_day", "There is no such business day. 1 is the first of a month, -1 the last one."},
+	{"schedule.calendar", "Business days and rolling need a calendar. Name one here or for the job."},
+	{"schedule.strays", "Rolling moves a due time out of the period that its run is about. Roll the other way, or count business days."},
+
+	{"calendar.unknown", "There is no calendar of this name: none that Madeira ships, and no file calendars/NAME.yaml beside the job or beside madeira.yaml."},
+	{"calendar.name", "A calendar is called otherwise than its file. Give both the same name."},
+	{"calendar.cycle", "A calendar includes itself, directly or through others. Remove one of these includes."},
+	{"calendar.invalid", "The calendar that is named has problems of its own. Mend them there."},
+	{"calendar.date", "The date cannot be read, or stands under another year."},
+	{"calendar.contradiction", "A date is a holiday and a workday at once. Remove one."},
+	{"calendar.no_effect", "An entry of a calendar changes nothing. Check its date, or remove it."},
+	{"calendar.year", "A due time needs a year that the calendar has no data of. Add the year."},
+	{"calendar.ends", "The calendar has no data of the next year, which is needed soon. Add it as soon as it is published."},
 
 	{"expr.syntax", "The expression cannot be read."},
 	{"expr.undefined", "The expression names something that is not there: a step, an output, an input, a function."},
@@ -85,6 +99,7 @@ var codes = []Code{
 	{"expr.bare", "The whole text is one expression here. Write it without ${{ }}."},
 	{"expr.needed", "Only what a step left can stand here. Write an expression such as ${{ steps.bill.outputs.file }}."},
 	{"expr.not_allowed", "An expression cannot stand here. Write the value itself."},
+	{"expr.shell_context", "A program is a list: its name and its arguments. No shell reads it, so a value is one argument whatever is in it."},
 	{"expr.sql_context", "A value never becomes part of SQL. Write :name in the statement and give the value under args."},
 
 	{"connection.unknown", "madeira.yaml has no connection of this name."},
@@ -98,5 +113,7 @@ var codes = []Code{
 	{"input.unknown", "The job takes no input of this name."},
 	{"input.json", "The value of an input is not JSON."},
 
+	{"secret.not_allowed", "A secret cannot stand here, because what stands here is kept and shown. It can in env of a step that runs a program."},
+	{"secret.unknown", "madeira.yaml names no secret of this name. Add it under secrets there."},
 	{"secret.inline", "Something looks like a secret. Secrets do not belong in files; name them by reference in a connection of madeira.yaml."},
 }
