@@ -193,15 +193,12 @@ func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n
 	if err == nil {
 		return key, true
 	}
-	at := key
 	var wrong *calendar.SpecError
 	if errors.As(err, &wrong) && m[wrong.Field] != nil {
-		at = wrong.Field
+		return "", false // the schema has said so
 	}
-	p := r.doc.Problem(child(pointer, at), specCode(err), "%v", err)
-	if key == "cron" {
-		p.Value = shorten(spec)
-	}
+	p := r.doc.Problem(child(pointer, key), specCode(err), "%v", err)
+	p.Value = shorten(spec)
 	r.add(p)
 	return "", false
 }

@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -211,9 +212,9 @@ func randomSpec(r *rand.Rand) string {
 // times, and none.
 var modelZones = []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Beirut", "America/Santiago", "Africa/Cairo", "Asia/Shanghai", "UTC"}
 
-// The expressions and instants of each zone: 8 zones × 60 × 400 are 192,000 cases.
+// The expressions and instants of each zone: 8 zones × 45 × 400 are 144,000 cases.
 const (
-	modelSpecs    = 60
+	modelSpecs    = 45
 	modelInstants = 400
 )
 
@@ -263,10 +264,14 @@ func checkAgainst(t *testing.T, s Timetable, about string, want []int64, instant
 	t.Helper()
 	for _, at := range instants {
 		got, err := s.Next(at)
+		i, _ := slices.BinarySearch(want, at.Unix()/60+1)
+		var missing *YearError
+		if errors.As(err, &missing) && missing.Year > walkEnd.Year() && i == len(want) {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("%s after %s: %v", about, at, err)
 		}
-		i, _ := slices.BinarySearch(want, at.Unix()/60+1)
 		switch {
 		case i < len(want) && got.At.Unix() != want[i]*60:
 			t.Fatalf("%s in %s after %s: got %s, want %s", about, s.loc, at.In(s.loc), got.At.In(s.loc), time.Unix(want[i]*60, 0).In(s.loc))

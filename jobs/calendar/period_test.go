@@ -224,3 +224,33 @@ func TestPeriod_IsWrittenInTheFormThatRunsKeep(t *testing.T) {
 		t.Errorf("JSON = %s, %v; want %s", got, err, want)
 	}
 }
+
+// TestRule_PeriodsFollowOneAnother goes through every period of some years in zones
+// whose clocks change: each begins where the one before ends, its label leads back to
+// it and sorts behind the one before, and both of its ends belong where they should.
+func TestRule_PeriodsFollowOneAnother(t *testing.T) {
+	t.Parallel()
+	for _, name := range modelZones {
+		loc := zone(t, name)
+		for _, unit := range []Unit{Day, Week, Month, Quarter, Year} {
+			current, previous := Rule{unit, Current}, Rule{unit, Previous}
+			before, err := current.At(time.Date(2019, 12, 1, 12, 0, 0, 0, loc), loc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for before.Start < "2031" {
+				p, err := current.At(before.EndAt, loc)
+				if err != nil || p.Start != before.End || !p.StartAt.Equal(before.EndAt) || p.Label <= before.Label || !p.StartAt.Before(p.EndAt) {
+					t.Fatalf("%s in %s: behind %+v comes %+v, %v", unit, name, before, p, err)
+				}
+				last, errLast := current.At(p.EndAt.Add(-time.Nanosecond), loc)
+				back, errBack := previous.At(p.EndAt.Add(-time.Nanosecond), loc)
+				read, errRead := current.Parse(p.Label, loc)
+				if last != p || back != before || read != p || errLast != nil || errBack != nil || errRead != nil {
+					t.Fatalf("%s in %s: %+v ends in %+v, is behind %+v, and is read as %+v", unit, name, p, last, back, read)
+				}
+				before = p
+			}
+		}
+	}
+}

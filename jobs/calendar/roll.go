@@ -34,6 +34,9 @@ func (r skippedDays) in(m month) verdict {
 }
 
 func (r skippedDays) why(m month, day int) string {
+	if business, err := r.cal.business(m); err != nil || business.has(day) {
+		return ""
+	}
 	return r.cal.whyOff(m.date(day))
 }
 
@@ -126,13 +129,13 @@ func (r rolledDays) why(m month, day int) string {
 	if count == 0 {
 		return ""
 	}
-	verb := "rolled from"
+	verb := "rolled, since"
 	if r.cron.of(m).has(day) {
-		verb = "stands also for"
+		verb = "due for itself and rolled, since"
 	}
-	note := fmt.Sprintf("%s %s: %s", verb, first, r.cal.whyOff(first))
+	note := verb + " " + r.cal.whyOff(first)
 	if count > 1 {
-		note += fmt.Sprintf(" (and %s more)", plural(count-1, "day"))
+		note += fmt.Sprintf(" (and %d more)", count-1)
 	}
 	return note
 }
