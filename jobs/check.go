@@ -109,6 +109,7 @@ type checker struct {
 	steps   []stepInfo     // of all phases, in their order
 	byID    map[string]int // index of the first step of that id
 	inputs  map[string]expr.Type
+	fields  map[string]map[string]expr.Type // of inputs that are objects of which all is known
 	outputs map[string]map[string]expr.Type // by step
 	lists   map[string]bool                 // steps with for_each
 

@@ -19,19 +19,13 @@ func (c *checker) expressions() {
 			key := lastToken(pointer)
 			return pointer == "/outputs" || (key == "with" || key == "for_each") && settingOf(pointer) == key
 		},
-		visit: func(v annotated) { c.value(v, expr.Env{Inputs: c.inputs, Period: c.job.Period != nil}, -1) },
+		visit: func(v annotated) { c.value(v, c.known(), -1) },
 	}
 	w.walk([]*jsonschema.Schema{schemas.Job()}, annotated{value: c.doc.Value, replace: func(any) {}})
 	c.job.Key = text(c.root, "upstream_key")
 	for i := range c.steps {
 		s := &c.steps[i]
-		env := expr.Env{
-			Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Lists: c.lists, Needs: s.Needs,
-			Each: s.each, Failure: s.phase > mainPhase,
-		}
-		if env.Needs == nil {
-			env.Needs = []string{}
-		}
+		env := c.seen(s)
 		c.forEach(i, env)
 		if s.If != "" {
 			c.condition(i, env)
@@ -41,6 +35,29 @@ func (c *checker) expressions() {
 		}
 	}
 	c.declareOutputs()
+}
+
+// known returns what can be referred to before there is a run.
+func (c *checker) known() expr.Env {
+	return expr.Env{Inputs: c.inputs, Fields: c.fields, Period: c.job.Period != nil}
+}
+
+// seen returns what a step can refer to. What its condition asks about it has made
+// sure of.
+func (c *checker) seen(s *stepInfo) expr.Env {
+	env := c.known()
+	env.Run, env.Steps, env.Lists, env.Needs = true, c.outputs, c.lists, append([]string{}, s.Needs...)
+	env.Each, env.Failure = s.each, s.phase > mainPhase
+	maybe := []string{"run.previous_success"}
+	if s.phase > failurePhase {
+		maybe = append(maybe, "failure")
+	}
+	for _, name := range maybe {
+		if !strings.Contains(s.If, name) {
+			env.Maybe = append(env.Maybe, name)
+		}
+	}
+	return env
 }
 
 // settings checks the values of the settings of a step.
@@ -62,7 +79,8 @@ func (c *checker) declareOutputs() {
 	if outputs == nil {
 		return
 	}
-	env := expr.Env{Inputs: c.inputs, Period: c.job.Period != nil, Run: true, Steps: c.outputs, Lists: c.lists}
+	env := c.known()
+	env.Run, env.Steps, env.Lists = true, c.outputs, c.lists
 	c.jobOutputs = make(map[string]expr.Type, len(outputs))
 	for _, name := range keys(outputs) {
 		v := annotated{pointer: child("/outputs", name), value: outputs[name], note: schemas.Annotation{Expression: "any"},
@@ -85,7 +103,9 @@ func (c *checker) condition(i int, env expr.Env) {
 	switch {
 	case len(errs) > 0:
 	case checked.Each:
-		s.If, s.EachIf = "", checked.Text
+		if s.If, s.EachIf = "", checked.Text; checked.Says {
+			s.If = "always()" // each element decides about failures itself
+		}
 	default:
 		s.If = checked.Text
 	}

@@ -22,12 +22,30 @@ func (c *checker) declareInputs() {
 		m, _ := decls[name].(map[string]any)
 		d := InputDecl{Name: name, Type: text(m, "type"), Doc: text(m, "description"), Schema: fragment(m)}
 		c.inputs[name] = inputType(d.Type, text(m, "format"))
+		c.declareFields(name, m)
 		if v, ok := m["default"]; ok {
 			d.Default = marshal(v)
 			c.checkDefault(d, v, child(child("/inputs", name), "default"))
 		}
 		c.job.Inputs = append(c.job.Inputs, d)
 	}
+}
+
+// declareFields notes what an input holds that is an object of which all is known.
+func (c *checker) declareFields(name string, m map[string]any) {
+	properties, ok := m["properties"].(map[string]any)
+	if !ok || m["additionalProperties"] != false {
+		return
+	}
+	fields := make(map[string]expr.Type, len(properties))
+	for field, v := range properties {
+		p, _ := v.(map[string]any)
+		fields[field] = inputType(text(p, "type"), text(p, "format"))
+	}
+	if c.fields == nil {
+		c.fields = map[string]map[string]expr.Type{}
+	}
+	c.fields[name] = fields
 }
 
 // checkDefault checks a default against the input's own rules.

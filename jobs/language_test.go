@@ -178,3 +178,38 @@ outputs:
 		`a.yaml:10:11 expr.undefined needs cannot be used here; it is known in with, if and for_each of a step`,
 	)
 }
+
+func TestCheck_AnElementThatDecidesAboutFailuresIsAskedInAnyCase(t *testing.T) {
+	t.Parallel()
+	for condition, want := range map[string][2]string{
+		"each.index > 0":             {"", "each.index > 0"},
+		"always() && each.index > 0": {"always()", "always() && each.index > 0"},
+		"always()":                   {"always()", ""},
+	} {
+		j := one(t, map[string]string{"a.yaml": "name: a\nsteps: [{id: a, for_each: [1], if: " + condition + ", " + note + "x}}]\n"})
+		if got := [2]string{j.Steps[0].If, j.Steps[0].EachIf}; got != want {
+			t.Errorf("if %s: If and EachIf are %q, want %q", condition, got, want)
+		}
+	}
+}
+
+func TestCheck_WhatMayBeNullDoesNotBecomeText(t *testing.T) {
+	t.Parallel()
+	finds(t, map[string]string{"a.yaml": `name: a
+period: {every: day}
+inputs: {limits: {type: object, properties: {rows: {type: integer}}, additionalProperties: false}}
+steps:
+  - {id: a, ` + note + `"since ${{ run.previous_success.period.label }} ${{ inputs.limits.rwos }}"}}
+  - {id: b, if: run.previous_success != null, ` + note + `"since ${{ run.previous_success.period.label }}"}}
+on_failure:
+  - {id: c, ` + note + `"of ${{ failure.step }}"}}
+finally:
+  - {id: d, ` + note + `"of ${{ failure.step }}"}}
+  - {id: e, ` + note + `"of ${{ failure.step ?? 'nothing' }}"}}
+  - {id: f, if: failure(), ` + note + `"of ${{ failure.step }}"}}
+`},
+		`a.yaml:5:81 expr.type run.previous_success.period.label may be null here, which cannot become part of a text; write run.previous_success.period.label ?? "…"`,
+		`a.yaml:5:136 expr.undefined inputs.limits has no rwos; there is rows; did you mean "rows"?`,
+		`a.yaml:10:78 expr.type failure.step may be null here, which cannot become part of a text; write failure.step ?? "…"`,
+	)
+}

@@ -9,8 +9,12 @@ import (
 // The next begins when the one before is over.
 func phases() []string { return []string{"steps", "on_failure", "finally"} }
 
-// mainPhase is where a run begins; steps of later phases see how it went.
-const mainPhase = 0
+// Indices of phases: where a run begins, whose steps do not see how it went, and
+// what runs only when something failed.
+const (
+	mainPhase = iota
+	failurePhase
+)
 
 // settingOf returns the key of a step that a pointer leads to, such as "with" for
 // /finally/0/with; "" for everything else.

@@ -29,6 +29,7 @@ func Check(text string, env Env) (Checked, []*Error) {
 			result.Type = t
 		} else if len(c.errs) == 0 {
 			c.joinable(t)
+			c.present()
 		}
 		errs = append(errs, c.errs...)
 		result.Refs = append(result.Refs, c.refs...)
@@ -56,7 +57,7 @@ func CheckCondition(src string, env Env) (Checked, []*Error) {
 	if len(c.errs) > 0 {
 		return Checked{}, c.errs
 	}
-	return Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs, Needs: c.needs, Each: c.each}, nil
+	return Checked{Text: bound, Type: TypeBoolean, Exprs: 1, Refs: c.refs, Needs: c.needs, Each: c.each, Says: saysWhen(c.root)}, nil
 }
 
 // A checker finds the type of one expression.
@@ -71,6 +72,7 @@ type checker struct {
 	refs     []Ref
 	needs    []string
 	each     bool
+	lone     string            // the reference that is all of the expression; "" where it is none
 	loops    []map[string]Type // what # holds by name in the loops that are open, innermost last
 	explicit []insertion
 }
@@ -163,6 +165,17 @@ func (c *checker) joinable(t Type) {
 	case TypeNull, TypeFile, TypeDataset, TypeList, TypeObject:
 		offset := len(c.src) - len(strings.TrimLeft(c.src, " \t\n"))
 		c.fail(CodeType, offset, "%s cannot become part of a text; name one of its fields, or let the value be this expression alone", article(t))
+	}
+}
+
+// present checks that a reference which becomes part of a text is not null now and
+// then: null has no text.
+func (c *checker) present() {
+	for _, begin := range c.env.Maybe {
+		if c.lone == begin || strings.HasPrefix(c.lone, begin+".") {
+			offset := len(c.src) - len(strings.TrimLeft(c.src, " \t\n"))
+			c.fail(CodeType, offset, "%s may be null here, which cannot become part of a text; write %s ?? \"…\"", c.lone, c.lone)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/expr-lang/expr/ast"
+import (
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+)
 
 // eachFields returns the names under each.
 func (c *checker) eachFields() map[string]Type {
@@ -16,6 +20,9 @@ func (c *checker) eachFields() map[string]Type {
 func (c *checker) within(t Type, name string) map[string]Type {
 	if name == "each.value" {
 		return c.env.Each.Fields
+	}
+	if input, ok := strings.CutPrefix(name, "inputs."); ok && t == TypeObject {
+		return c.env.Fields[input]
 	}
 	if nested := nestedFields(name); nested != nil {
 		return nested

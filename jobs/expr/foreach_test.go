@@ -80,6 +80,9 @@ func TestCheck_SaysWhatIsWrongWithElementsAndPhases(t *testing.T) {
 		{"any(steps.subs.outputs, #.open_amount > 0.5)", phased(), `expr.type: money meets a float, which is not exact; write the amount as dec("…")`},
 		{"each.valu", phased(), "expr.undefined: each has no valu; there is index, key, value; did you mean value"},
 		{"each.value.cod", phased(), "expr.undefined: each.value has no cod; there is code, limit; did you mean code"},
+		{"failure.step }} and ${{ 'x'", expr.Env{Failure: true, Maybe: []string{"failure"}}, `expr.type: failure.step may be null here, which cannot become part of a text; write failure.step ?? "…"`},
+		{"inputs.limits.rwos", expr.Env{Inputs: map[string]expr.Type{"limits": expr.TypeObject}, Fields: map[string]map[string]expr.Type{"limits": {"rows": expr.TypeInteger}}},
+			"expr.undefined: inputs.limits has no rwos; there is rows; did you mean rows"},
 		{"failure.eror", phased(), "expr.undefined: failure has no eror; there is attempts, error, step; did you mean error"},
 		{"each.key", step, "expr.undefined: each is known only in with and if of a step that has for_each"},
 		{"each.key", key, "expr.undefined: each cannot be used here: this is evaluated when the run is made, before there are elements; it is known in with and if of a step with for_each"},
@@ -131,6 +134,17 @@ func TestCheck_TellsWhatAnExpressionLooksAt(t *testing.T) {
 	checked, errs := expr.CheckCondition(`each.value.limit > 1 and needs.before.result == "success" and needs.before.result != "error"`, phased())
 	if len(errs) > 0 || !checked.Each || !slices.Equal(checked.Needs, []string{"before"}) {
 		t.Errorf("CheckCondition = %+v, %v; want Each and one need", checked, errs)
+	}
+	for src, want := range map[string]bool{"each.index > 1": false, "always() && each.index > 1": true, "needs.before.result == 'error'": true} {
+		if checked, _ := expr.CheckCondition(src, phased()); checked.Says != want {
+			t.Errorf("CheckCondition(%s).Says = %t, want %t", src, checked.Says, want)
+		}
+	}
+	fine := expr.Env{Failure: true, Maybe: []string{"failure"}}
+	for _, text := range []string{"${{ failure.step }}", "x ${{ failure.step ?? 'nothing' }}"} {
+		if _, errs := expr.Check(text, fine); errs != nil {
+			t.Errorf("Check(%s) = %v, want no error", text, errs)
+		}
 	}
 	if checked, _ := expr.Check("${{ steps.recon.outputs.open_count }}", phased()); checked.Each || checked.Needs != nil {
 		t.Errorf("Check = %+v, want neither Each nor needs", checked)

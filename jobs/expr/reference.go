@@ -37,6 +37,9 @@ func (c *checker) reference(n ast.Node) Type {
 	}
 	if m, ok := unchain(n).(*ast.MemberNode); ok {
 		c.makeExplicit(m, p.Type)
+		if ast.Node(m) == c.root {
+			c.lone = p.name
+		}
 	}
 	return p.Type
 }

@@ -29,6 +29,7 @@ const (
 // knows only schedule.due_at.
 type Env struct {
 	Inputs  map[string]Type            // of the job
+	Fields  map[string]map[string]Type // what inputs that are objects hold, by input; none for those that may hold more
 	Period  bool                       // the job has a period
 	Run     bool                       // there is a run already: not while its key is made
 	Steps   map[string]map[string]Type // outputs of every step of the job, by id; nil where steps cannot be referred to
@@ -36,6 +37,7 @@ type Env struct {
 	Needs   []string                   // what the step needs: the names under needs
 	Each    *Element                   // of a for_each; nil where there is none
 	Failure bool                       // the step runs after main, and may ask what failed
+	Maybe   []string                   // beginnings of references whose values may be null here, such as "run.previous_success"
 }
 
 // An Element declares what a for_each ranges over. Its zero value says that nothing
@@ -70,6 +72,7 @@ type Checked struct {
 
 	Needs []string // steps whose result it asks for, each once
 	Each  bool     // it refers to each
+	Says  bool     // it is a condition that decides about failures itself: success() is not implied
 }
 
 // StepIDs returns the steps referred to, sorted, each once.
