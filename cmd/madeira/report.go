@@ -20,7 +20,9 @@ type runView struct {
 	Key      string  `json:"upstream_key"`
 	Version  int     `json:"version"`
 	Status   string  `json:"status"`
-	Repeated *string `json:"repeated"` // id of the run that had done it, or null
+	Digest   string  `json:"job_digest"`
+	Commit   string  `json:"job_commit"` // of git; "" for a job that was not read from it
+	Repeated *string `json:"repeated"`   // id of the run that had done it, or null
 }
 
 // A stepView is a step of a run.
@@ -73,7 +75,7 @@ func failureOf(t task.Task) *task.Failure {
 // newRunView returns what is shown of a run. A repeated run shows the version it
 // repeats.
 func newRunView(run, repeated task.Run) runView {
-	v := runView{ID: run.ID, Job: run.Job, Key: run.Key, Version: run.Version, Status: string(run.Status)}
+	v := runView{ID: run.ID, Job: run.Job, Key: run.Key, Version: run.Version, Status: string(run.Status), Digest: run.JobDigest, Commit: run.JobCommit}
 	if run.RepeatedOf != "" {
 		v.Repeated, v.Version = &run.RepeatedOf, repeated.Version
 	}

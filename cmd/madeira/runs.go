@@ -180,6 +180,9 @@ func (p *program) printRun(ctx context.Context, db *store.DB, run task.Run) erro
 		return err
 	}
 	fmt.Fprintf(p.stdout, "run %s\n%s  version %s  %s\ncreated %s  took %s  by %s\n", run.ID, keyName(run), version(run), run.Status, stamp(run.CreatedAt), took(run), run.Trigger)
+	if run.JobCommit != "" {
+		fmt.Fprintf(p.stdout, "job %s of commit %s\n", run.JobDigest, run.JobCommit)
+	}
 	if run.Reason != "" {
 		fmt.Fprintf(p.stdout, "reason: %s\n", run.Reason)
 	}

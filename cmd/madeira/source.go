@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
+	"madeira/engine/task"
 	"madeira/jobs"
 )
 
@@ -50,6 +52,21 @@ func (t tree) short(file string) string {
 		return filepath.ToSlash(rel)
 	}
 	return file
+}
+
+// treeForm is where files of a commit lie.
+var treeForm = regexp.MustCompile(`/git/[0-9a-f]{16}/trees/[0-9a-f]{40,64}/(.+)$`)
+
+// fileOf names the file of a job as its source does, whose files begin at folder now.
+// That of a commit may lie in the folder of an earlier one.
+func fileOf(v task.JobVersion, folder string) string {
+	if m := treeForm.FindStringSubmatch(filepath.ToSlash(v.Path)); v.Commit != "" && m != nil {
+		return m[1]
+	}
+	if folder == "" {
+		return displayPath(v.Path)
+	}
+	return tree{folder: folder}.short(v.Path)
 }
 
 // A standing is what is in force of a source, by file.

@@ -267,3 +267,22 @@ func (db *DB) BaseFolders(ctx context.Context) ([]string, error) {
 	}
 	return folders, nil
 }
+
+// JobVersions lists the meanings that a job had, newest first; SeenAt is when each
+// was seen first.
+func (db *DB) JobVersions(ctx context.Context, job string, limit int) ([]FollowedJob, error) {
+	var rows []struct {
+		Digest, Path, CommitID string
+		FirstSeenAt            instant
+	}
+	err := db.read.NewRaw(`SELECT digest, path, coalesce(commit_id, '') AS commit_id, first_seen_at FROM job_version
+		WHERE job = ? ORDER BY first_seen_at DESC, digest LIMIT ?`, job, limit).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("list the versions of %s: %w", job, err)
+	}
+	list := make([]FollowedJob, len(rows))
+	for i, r := range rows {
+		list[i] = FollowedJob{JobVersion: task.JobVersion{Name: job, Digest: r.Digest, Path: r.Path, Commit: r.CommitID}, SeenAt: r.FirstSeenAt.Time}
+	}
+	return list, nil
+}
