@@ -61,7 +61,8 @@ func CheckCalendars(files []string, env Env) ([]*calendar.Calendar, []Problem) {
 		f := s.read(file, env)
 		if f == nil {
 			_, unreadable := readFile(env.FS, file)
-			problems = append(problems, inFile(file, []Problem{*unreadable})...)
+			unreadable.File, unreadable.Severity = file, SeverityError
+			problems = append(problems, *unreadable)
 			continue
 		}
 		problems = append(problems, f.problems...)

@@ -194,7 +194,7 @@ func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n
 		return key, true
 	}
 	var wrong *calendar.SpecError
-	if errors.As(err, &wrong) && m[wrong.Field] != nil {
+	if errors.As(err, &wrong) && slices.Contains([]string{"at", "business_day", "roll"}, wrong.Field) {
 		return "", false // the schema has said so
 	}
 	p := r.doc.Problem(child(pointer, key), specCode(err), "%v", err)

@@ -306,12 +306,15 @@ func (v *violation) alternatives() {
 			}
 		}
 	}
+	exclusive, missing := "yaml.exclusive", "yaml.missing_field"
+	if inStep(v.pointer) {
+		exclusive, missing = "step.exclusive", "step.missing"
+	}
 	switch {
 	case len(present) > 1:
-		p := v.doc.keyProblem(child(v.pointer, present[1]), "step.exclusive", "%s exclude each other; keep one", listedAnd(present))
-		v.add(p)
+		v.add(v.doc.keyProblem(child(v.pointer, present[1]), exclusive, "%s exclude each other; keep one", listedAnd(present)))
 	case len(all) > 0:
-		v.add(v.problem("step.missing", "one of %s is needed", listed(all)))
+		v.add(v.problem(missing, "one of %s is needed", listed(all)))
 	default:
 		v.add(v.about("value.invalid", "fits none of the forms it may have"))
 	}
