@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 type entry struct {
 	jobs.Entry
 	job  *jobs.Job
-	rank uint64 // its place among those of the same instant, another one in each process
+	rank float64 // its place among those of the same instant, of which each scheduler begins at another
 
 	at      time.Time // when it has to be looked at; zero: not before its watermark is read again
 	due     time.Time // next due time that is not accounted for; zero: none
@@ -29,8 +28,9 @@ type entry struct {
 func (e *entry) id() task.EntryID { return task.EntryID{Job: e.job.Name, Entry: e.Name} }
 
 // An agenda holds entries by the instant at which they have to be looked at. It is
-// a heap; what is at an instant comes in an order of the process's own, so that
-// several schedulers share the work instead of queueing up for the same entry.
+// a heap; what is at an instant comes in the order of names, from a place of the
+// scheduler's own on, so that several share the work instead of queueing up for the
+// same entries.
 type agenda []*entry
 
 func (a agenda) Len() int { return len(a) }
@@ -101,13 +101,18 @@ func (s *Scheduler) take(list []*jobs.Job) {
 				*e = *old
 				e.job, e.Entry = j, declared
 			}
-			e.rank = maphash.Comparable(s.seed, e.id())
 			s.entries = append(s.entries, e)
 		}
 	}
 	slices.SortFunc(s.entries, func(a, b *entry) int {
 		return cmp.Or(cmp.Compare(a.job.Name, b.job.Name), cmp.Compare(a.Name, b.Name))
 	})
+	for i, e := range s.entries {
+		e.rank = float64(i)/float64(len(s.entries)) - s.place
+		if e.rank < 0 {
+			e.rank++
+		}
+	}
 	s.reload = time.Time{}
 	s.plan()
 }

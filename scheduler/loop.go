@@ -28,8 +28,8 @@ const (
 	maxRuns = 100
 	// maxEntries is how many entries of each agenda a pass looks at, and maxBatch how
 	// many runs are made in one transaction: what comes due meanwhile waits so long.
-	maxEntries = 200
-	maxBatch   = 100
+	maxEntries = 500
+	maxBatch   = 500
 )
 
 // Run follows the schedules of all jobs until ctx is done, and then returns nil.

@@ -3,8 +3,8 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -35,7 +35,7 @@ type Scheduler struct {
 	changed chan struct{} // holds one while follows is set
 
 	// What Run works with.
-	seed     maphash.Seed
+	place    float64  // where it begins among what is due at once, from 0 to 1
 	entries  []*entry // all, by job and name
 	punctual agenda   // those whose next due time is to come, or just came
 	lagging  agenda   // those with due times that came while no scheduler ran
@@ -45,7 +45,7 @@ type Scheduler struct {
 
 // New returns a Scheduler for jobs. Nothing happens before Run or Start.
 func New(o Options) *Scheduler {
-	s := &Scheduler{store: o.Store, log: o.Log, wake: o.Wake, changed: make(chan struct{}, 1), seed: maphash.MakeSeed()}
+	s := &Scheduler{store: o.Store, log: o.Log, wake: o.Wake, changed: make(chan struct{}, 1), place: rand.Float64()}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -96,9 +96,26 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 
 // insertRun reports false when another run of the key is live.
 func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
-	connections, err := json.Marshal(n.Run.Connections)
+	row, err := tx.newRow(ctx, n)
 	if err != nil {
 		return false, err
+	}
+	res, err := tx.NewInsert().Model(&row).On(liveConflict).Returning("NULL").Exec(ctx)
+	if err != nil {
+		return false, fmt.Errorf("insert the run: %w", err)
+	}
+	hit, err := res.RowsAffected()
+	return hit == 1, err
+}
+
+// liveConflict leaves a run out when another one of its key is live.
+const liveConflict = "CONFLICT (job, upstream_key) WHERE status IN ('pending', 'running', 'waiting') DO NOTHING"
+
+// newRow is the row of a new run, without a version.
+func (tx txn) newRow(ctx context.Context, n task.NewRun) (runRow, error) {
+	connections, err := json.Marshal(n.Run.Connections)
+	if err != nil {
+		return runRow{}, err
 	}
 	if n.Run.Connections == nil {
 		connections = []byte("[]")
@@ -111,16 +128,16 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 		NotBefore: instant{n.NotBefore},
 	}
 	if row.Inputs, err = cleanJSON(n.Run.Inputs); err != nil {
-		return false, fmt.Errorf("keep the inputs: %w", err)
+		return row, fmt.Errorf("keep the inputs: %w", err)
 	}
 	if row.Inputs == nil {
 		row.Inputs = document("{}")
 	}
 	if row.Period, err = cleanJSON(n.Run.Period); err != nil {
-		return false, fmt.Errorf("keep the period: %w", err)
+		return row, fmt.Errorf("keep the period: %w", err)
 	}
 	if row.Overrides, err = cleanJSON(n.Run.Overrides); err != nil {
-		return false, fmt.Errorf("keep the overrides: %w", err)
+		return row, fmt.Errorf("keep the overrides: %w", err)
 	}
 	if row.DueAt.IsZero() {
 		row.DueAt = tx.now
@@ -131,17 +148,8 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 	if c := n.Concurrency; c != nil {
 		row.TurnKey, row.TurnSlots = c.Key, c.Slots
 	}
-	if row.PreviousPeriod, err = tx.previousPeriod(ctx, row); err != nil {
-		return false, err
-	}
-	res, err := tx.NewInsert().Model(&row).
-		On("CONFLICT (job, upstream_key) WHERE status IN ('pending', 'running', 'waiting') DO NOTHING").
-		Returning("NULL").Exec(ctx)
-	if err != nil {
-		return false, fmt.Errorf("insert the run: %w", err)
-	}
-	hit, err := res.RowsAffected()
-	return hit == 1, err
+	row.PreviousPeriod, err = tx.previousPeriod(ctx, row)
+	return row, err
 }
 
 func priority(tasks []task.NewTask) int {
@@ -218,11 +226,37 @@ func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) erro
 	if err != nil {
 		return fmt.Errorf("number %d tasks: %w", len(nodes), err)
 	}
+	rows, edges, err := tx.layTasks(n, nodes, ids)
+	if err != nil {
+		return err
+	}
+	if err := insertAll(ctx, tx.Tx, rows, 500); err != nil {
+		return fmt.Errorf("insert %d tasks: %w", len(rows), err)
+	}
+	if err := insertAll(ctx, tx.Tx, edges, 2000); err != nil {
+		return fmt.Errorf("insert %d dependencies: %w", len(edges), err)
+	}
+	later := laterSteps(nodes)
+	return tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ? WHERE id = ?", len(nodes)-later, later, n.Run.ID)
+}
+
+// laterSteps counts those of on_failure and finally.
+func laterSteps(nodes []task.Node) int {
+	later := 0
+	for _, node := range nodes {
+		later += one(node.Phase != task.PhaseMain)
+	}
+	return later
+}
+
+// layTasks writes the steps as rows under the ids, and what they wait for.
+func (tx txn) layTasks(n task.NewRun, nodes []task.Node, ids []int64) ([]taskRow, []dependencyRow, error) {
 	rows := make([]taskRow, len(nodes))
 	var edges []dependencyRow
 	for i, node := range nodes {
+		var err error
 		if rows[i], err = tx.freeze(node, ids[i], n.Run.ID); err != nil {
-			return fmt.Errorf("freeze step %q: %w", node.Step, err)
+			return nil, nil, fmt.Errorf("freeze step %q: %w", node.Step, err)
 		}
 		if n.NotBefore.After(tx.now.Time) {
 			rows[i].RunAt = instant{n.NotBefore}
@@ -231,17 +265,7 @@ func (tx txn) insertTasks(ctx context.Context, n task.NewRun, compare bool) erro
 			edges = append(edges, dependencyRow{TaskID: ids[i], NeedsID: ids[b]})
 		}
 	}
-	if err := insertAll(ctx, tx.Tx, rows, 500); err != nil {
-		return fmt.Errorf("insert %d tasks: %w", len(rows), err)
-	}
-	if err := insertAll(ctx, tx.Tx, edges, 2000); err != nil {
-		return fmt.Errorf("insert %d dependencies: %w", len(edges), err)
-	}
-	later := 0
-	for _, node := range nodes {
-		later += one(node.Phase != task.PhaseMain)
-	}
-	return tx.exec(ctx, "UPDATE run SET open_steps = ?, later_steps = ? WHERE id = ?", len(nodes)-later, later, n.Run.ID)
+	return rows, edges, nil
 }
 
 // freeze writes a step as the row that is all the engine ever knows of it. A step

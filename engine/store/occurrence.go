@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,10 +16,8 @@ import (
 // Account implements scheduler.Store. On error nothing of it is written.
 func (db *DB) Account(ctx context.Context, due []task.Accounted) ([]task.Created, error) {
 	due = slices.Clone(due)
-	// In one order everywhere, so that schedulers that meet wait for each other instead of dying.
-	order := make([]int, len(due))
+	runs := 0
 	for i := range due {
-		order[i] = i
 		if due[i].Run == nil {
 			continue
 		}
@@ -29,30 +26,22 @@ func (db *DB) Account(ctx context.Context, due []task.Accounted) ([]task.Created
 			return nil, fmt.Errorf("make a run of %s: %w", due[i].Run.Run.Job, err)
 		}
 		n := *due[i].Run
+		due[i].Occurrence.RunID = id.String()
 		n.Run.ID, n.Occurrence = id.String(), &due[i].Occurrence
 		due[i].Run = &n
+		runs++
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		x, y := due[a].Occurrence, due[b].Occurrence
-		return cmp.Or(cmp.Compare(x.Job, y.Job), cmp.Compare(x.Entry, y.Entry), x.DueAt.Compare(y.DueAt))
-	})
-	made, runs := make([]task.Created, len(due)), 0
-	err := db.write(ctx, func(ctx context.Context, tx txn) error {
-		for _, i := range order {
-			d := due[i]
-			var err error
-			if d.Run == nil {
-				_, err = tx.insertOccurrence(ctx, d.Occurrence)
-			} else {
-				made[i], err = tx.createRun(ctx, *d.Run)
-				runs++
-			}
-			if err != nil {
-				return fmt.Errorf("%s due at %s: %w", d.Occurrence.Job, d.Occurrence.DueAt.UTC().Format(time.RFC3339), err)
-			}
+	var made []task.Created
+	var err error
+	for range tries {
+		err = db.write(ctx, func(ctx context.Context, tx txn) (err error) {
+			made, err = tx.account(ctx, due)
+			return err
+		})
+		if !errors.Is(err, errEnded) {
+			break
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("account for %d due times: %w", len(due), err)
 	}

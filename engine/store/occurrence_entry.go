@@ -74,16 +74,17 @@ func (t tuples) AppendQuery(gen schema.QueryGen, b []byte) ([]byte, error) {
 	return b, nil
 }
 
+type entryRow struct {
+	bun.BaseModel `bun:"table:schedule_entry,alias:e"`
+
+	Job        string  `bun:"job"`
+	Entry      string  `bun:"entry"`
+	Watermark  instant `bun:"watermark"`
+	KnownSince instant `bun:"known_since"`
+}
+
 // knowEntries notes entries that were never seen before.
 func (tx txn) knowEntries(ctx context.Context, entries []task.EntryID) error {
-	type entryRow struct {
-		bun.BaseModel `bun:"table:schedule_entry"`
-
-		Job        string  `bun:"job"`
-		Entry      string  `bun:"entry"`
-		Watermark  instant `bun:"watermark"`
-		KnownSince instant `bun:"known_since"`
-	}
 	rows := make([]entryRow, len(entries))
 	for i, e := range entries {
 		rows[i] = entryRow{Job: e.Job, Entry: e.Entry, Watermark: tx.now, KnownSince: tx.now}

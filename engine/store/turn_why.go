@@ -64,7 +64,7 @@ func (f waiterFacts) wait(now instant) task.TurnWait {
 	switch {
 	case f.NotBefore.After(now.Time):
 		w.Until = f.NotBefore.Time
-		w.Why = "is put off until " + f.NotBefore.UTC().Format(time.RFC3339)
+		w.Why = putOff(f.NotBefore)
 	case f.Paused:
 		w.Why = "job " + f.Job + " is paused"
 	case f.Live != "":
@@ -81,3 +81,5 @@ func (f waiterFacts) wait(now instant) task.TurnWait {
 	}
 	return w
 }
+
+func putOff(until instant) string { return "is put off until " + until.UTC().Format(time.RFC3339) }
