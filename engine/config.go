@@ -57,6 +57,7 @@ type Config struct {
 	Logger         *slog.Logger             // nil: nothing is logged
 	Observer       Observer                 // nil: nobody looks, and failed attempts are logged
 	CircuitChanged func(task.CircuitChange) // is told of each change that this process makes, and must not block; nil: nobody is
+	Secrets        Secrets                  // nil: there are none
 	Mask           func(string) string      // hides secrets in text that is kept; nil: text is kept as it is
 }
 

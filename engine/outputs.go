@@ -25,7 +25,7 @@ func outputsOf(out step.Output, mask func(string) string) (json.RawMessage, erro
 	if len(out.Values) == 0 && out.Report == "" {
 		return json.RawMessage("{}"), nil
 	}
-	values, err := marshalValues(out.Values)
+	values, err := marshalValues(out.Values, mask)
 	if err != nil {
 		values = map[string]json.RawMessage{}
 	}
@@ -43,13 +43,16 @@ func outputsOf(out step.Output, mask func(string) string) (json.RawMessage, erro
 	return all, err
 }
 
-func marshalValues(values map[string]any) (map[string]json.RawMessage, error) {
+func marshalValues(values map[string]any, mask func(string) string) (map[string]json.RawMessage, error) {
 	raw, total, largest := map[string]json.RawMessage{}, 0, ""
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name == reportOutput {
 			return nil, step.PermanentCode("output.reserved", fmt.Errorf("the output %q is reserved: a step type sets Output.Report", name))
 		}
 		value, err := marshal(values[name])
+		if text, ok := values[name].(string); ok {
+			value, err = marshal(mask(text))
+		}
 		if err != nil {
 			return nil, step.PermanentCode("output.invalid", fmt.Errorf("write output %q as JSON: %w", name, err))
 		}

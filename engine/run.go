@@ -154,7 +154,11 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 	if own := e.own(a, scope); own != nil {
 		return step.Input{}, own, nil
 	}
-	settings, err := resolved(a.Claimed, scope)
+	secrets, err := e.secretsOf(ctx, a.Settings)
+	if err != nil {
+		return step.Input{}, nil, err
+	}
+	settings, err := resolved(a.Claimed, scope, secrets)
 	if err != nil {
 		return step.Input{}, nil, err
 	}
@@ -193,11 +197,15 @@ func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) 
 
 // resolved returns the settings of a step with its expressions replaced. What is
 // not a step has plain data for settings, where "${{" means nothing.
-func resolved(c task.Claimed, scope task.Scope) ([]byte, error) {
+func resolved(c task.Claimed, scope task.Scope, secrets map[string]any) ([]byte, error) {
 	if c.Step == "" {
 		return c.Settings, nil
 	}
-	settings, err := expr.Resolve(c.Settings, valuesOf(scope, nil, c.Each))
+	values := valuesOf(scope, nil, c.Each)
+	if secrets != nil {
+		values.Vars["secrets"] = secrets
+	}
+	settings, err := expr.Resolve(c.Settings, values)
 	if err == nil {
 		return settings, nil
 	}

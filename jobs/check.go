@@ -24,9 +24,11 @@ type Env struct {
 	Cron func(spec string, loc *time.Location) (Schedule, error)
 
 	// Connections and Channels are those of madeira.yaml: types by name. Nil maps
-	// are not checked against.
+	// are not checked against. Secrets are the names of its secrets; nil: any may be
+	// referred to.
 	Connections map[string]string
 	Channels    map[string]string
+	Secrets     []string
 }
 
 // A Catalog knows the step types there are.

@@ -35,6 +35,8 @@ func builtin() catalog {
 			"open_count": expr.TypeInteger, "matched_count": expr.TypeInteger, "breaks": expr.TypeDataset, "matches": expr.TypeDataset, "summary": expr.TypeObject}},
 		"load":   {Name: "load", Outputs: map[string]expr.Type{"inserted": expr.TypeInteger}},
 		"notify": {Name: "notify", Outputs: map[string]expr.Type{}},
+		"command": {Name: "command", Outputs: map[string]expr.Type{
+			"exit_code": expr.TypeInteger, "stdout": expr.TypeText, "file": expr.TypeFile}},
 	}
 }
 

@@ -17,7 +17,7 @@ func (c *checker) expressions() {
 	w := walker{
 		skip: func(pointer string) bool {
 			key := lastToken(pointer)
-			return pointer == "/outputs" || (key == "with" || key == "for_each") && settingOf(pointer) == key
+			return pointer == "/outputs" || (key == "with" || key == "for_each" || key == "run" || key == "env") && settingOf(pointer) == key
 		},
 		visit: func(v annotated) { c.value(v, c.known(), -1) },
 	}
@@ -70,6 +70,9 @@ func (c *checker) settings(i int, env expr.Env) {
 		c.callInputs(i, env)
 	}
 	w.from(s.schema, c.doc, at)
+	if s.Uses == commandType {
+		c.commandValues(i, &w)
+	}
 }
 
 // declareOutputs finds the types of what a calling job sees, and puts expressions
@@ -145,6 +148,8 @@ func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 		at := max(strings.Index(src, "${{"), 0)
 		line, column := c.doc.inside(v.pointer, src, at)
 		c.add(c.doc.problem(line, column, v.pointer, "expr.sql_context", "a value never becomes part of SQL; write :name there and give name under args"))
+	case "never_shell":
+		c.add(c.doc.Problem(v.pointer, "expr.shell_context", "a value never becomes part of a command line; write a list, [program, argument, \"${{ … }}\"], or hand it over in env"))
 	default:
 		return c.typed(v, src, env, step)
 	}
@@ -169,6 +174,7 @@ func (c *checker) literal(v annotated, src string) {
 // returns its type. A result of another step is asked for like an output of it: what
 // is not referred to is not at hand when settings are resolved.
 func (c *checker) typed(v annotated, src string, env expr.Env, step int) expr.Type {
+	env.Secret, env.Secrets = v.note.Secret, c.env.Secrets
 	checked, errs := expr.Check(src, env)
 	c.report(v.pointer, src, errs)
 	if len(errs) > 0 {

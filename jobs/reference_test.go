@@ -78,7 +78,7 @@ func keyList(t *testing.T) string {
 	var b strings.Builder
 	for _, file := range []struct{ name, title string }{
 		{"job", "The job"}, {"steps/fetch", "`with` of `fetch`"}, {"steps/parse", "`with` of `parse`"}, {"steps/query", "`with` of `query`"},
-		{"steps/reconcile", "`with` of `reconcile`"}, {"steps/load", "`with` of `load`"}, {"steps/notify", "`with` of `notify`"},
+		{"steps/reconcile", "`with` of `reconcile`"}, {"steps/load", "`with` of `load`"}, {"steps/notify", "`with` of `notify`"}, {"steps/command", "`with` of `command`"},
 		{"steps/job", "`with` of `job`"},
 	} {
 		text, err := schemas.Files.ReadFile(file.name + ".schema.json")

@@ -38,7 +38,7 @@ func (c *checker) readSteps() {
 		for i, v := range list(c.root, key) {
 			m, _ := v.(map[string]any)
 			s := stepInfo{phase: phase, pointer: element("/"+key, i), values: m, refs: map[string]bool{}}
-			s.ID, s.Uses, s.If = text(m, "id"), text(m, "uses"), text(m, "if")
+			s.ID, s.Uses, s.If = text(m, "id"), c.typeNamed(m, element("/"+key, i)), text(m, "if")
 			s.Line, s.Column = c.doc.Position(s.pointer)
 			s.Timeout, s.Retry = c.patience(&s)
 			s.ContinueOnError, _ = m["continue_on_error"].(bool)
@@ -124,6 +124,9 @@ func (c *checker) finish() {
 		if with, ok := s.values["with"].(map[string]any); ok {
 			c.fillZone(s.schema, with)
 			s.With = c.doc.ordered(child(s.pointer, "with"), with)
+		}
+		if s.Uses == commandType {
+			s.With = c.command(&s)
 		}
 		s.Refs = slices.Sorted(maps.Keys(s.refs))
 		all := []*[]Step{&j.Steps, &j.OnFailure, &j.Finally}[s.phase]

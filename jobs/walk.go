@@ -126,6 +126,7 @@ func merged(all []*jsonschema.Schema) schemas.Annotation {
 		}
 		note.Timezone = note.Timezone || a.Timezone
 		note.Channel = note.Channel || a.Channel
+		note.Secret = note.Secret || a.Secret
 	}
 	return note
 }

@@ -17,6 +17,7 @@ type Annotation struct {
 	Timezone    bool   // of "x-timezone", which is true or "job"
 	JobTimezone bool   // it is "job": the job's own zone stands in where the value is left out
 	Channel     bool   // of "x-channel": the value names a channel
+	Secret      bool   // of "x-secret": an expression here may refer to secrets
 	Hint        string // of "x-hint": what the value has to be, to follow "must be"
 	Code        string // of "x-code": of problems with what Hint describes
 }
@@ -75,6 +76,8 @@ func (a *Annotation) set(key string, v any) error {
 		}
 	case "x-channel":
 		a.Channel, ok = v.(bool)
+	case "x-secret":
+		a.Secret, ok = v.(bool)
 	case "x-hint":
 		a.Hint, ok = v.(string)
 	case "x-code":

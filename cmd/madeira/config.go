@@ -40,7 +40,8 @@ type config struct {
 
 	connections map[string]json.RawMessage
 	channels    map[string]json.RawMessage
-	openTypes   []string // of which anybody may insert tasks
+	named       map[string]json.RawMessage // references to the secrets that job files name
+	openTypes   []string                   // of which anybody may insert tasks
 	archive     archiving
 }
 
@@ -102,7 +103,7 @@ func configAt(ctx context.Context, root, path, database string, environ []string
 			return nil, err
 		}
 	}
-	c.connections, c.channels, c.openTypes = file.Connections, file.Channels, file.OpenTypes
+	c.connections, c.channels, c.named, c.openTypes = file.Connections, file.Channels, file.Secrets, file.OpenTypes
 	if err := c.setLimits(file.Limits, env); err != nil {
 		return nil, err
 	}
@@ -134,6 +135,7 @@ func findRoot(dir string) (root string, found bool, err error) {
 type configFile struct {
 	Connections map[string]json.RawMessage `json:"connections"`
 	Channels    map[string]json.RawMessage `json:"channels"`
+	Secrets     map[string]json.RawMessage `json:"secrets"`
 	Limits      map[string]json.RawMessage `json:"limits"`
 	OpenTypes   []string                   `json:"open_types"`
 	Archive     map[string]json.RawMessage `json:"archive"`

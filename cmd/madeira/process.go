@@ -20,6 +20,7 @@ import (
 	"madeira/engine/telemetry"
 	"madeira/jobs/step"
 	"madeira/jobs/step/builtin"
+	"madeira/jobs/step/command"
 	"madeira/scheduler"
 )
 
@@ -53,8 +54,23 @@ func openProcess(ctx context.Context, cfg *config, messages io.Writer, log slog.
 	if r.db, err = openState(ctx, cfg); err != nil {
 		return nil, err
 	}
-	r.artifacts, err = artifact.Open(artifactFolder(cfg))
-	return r, err
+	if r.artifacts, err = artifact.Open(artifactFolder(cfg)); err != nil {
+		return nil, err
+	}
+	return r, r.killLeftovers(ctx)
+}
+
+// killLeftovers ends what programs of dead workers have left running on this machine.
+func (r *process) killLeftovers(ctx context.Context) error {
+	scratch, err := filepath.Abs(filepath.Dir(r.artifacts.Scratch()))
+	if err != nil {
+		return err
+	}
+	killed, err := command.Leftovers(scratch)
+	if killed > 0 {
+		r.log.WarnContext(ctx, "killed processes that a dead worker had left", slog.Int("processes", killed))
+	}
+	return err
 }
 
 // artifactFolder is where files and datasets are kept: beside madeira.yaml.
@@ -119,6 +135,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Turns: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		CheckInputs: scheduler.CheckInputs,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
+		Secrets:     r.config,
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID, Types: r.types,
 		Slots: limits.Workers, LightSlots: limits.Light, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
 		Logger: r.log, Observer: observer, Mask: r.mask.Hide,

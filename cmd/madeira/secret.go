@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"madeira/jobs"
+	"madeira/jobs/expr"
 )
 
 // secretTimeout bounds a command that prints a secret: a vault that asks for a
@@ -140,7 +143,11 @@ func (c *config) checkSecrets(ctx context.Context, job *jobs.Job) error {
 			errs = append(errs, about("connection", name, err))
 		}
 	}
-	for _, s := range job.Steps {
+	for _, s := range slices.Concat(job.Steps, job.OnFailure, job.Finally) {
+		for _, name := range expr.Secrets(s.With) {
+			_, err := c.Secret(ctx, name)
+			errs = append(errs, about("secret", name, err))
+		}
 		var with struct {
 			Channel string `json:"channel"`
 		}
@@ -152,6 +159,25 @@ func (c *config) checkSecrets(ctx context.Context, job *jobs.Job) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// secretNames are the secrets that job files may name.
+func (c *config) secretNames() []string {
+	return append([]string{}, slices.Sorted(maps.Keys(c.named))...)
+}
+
+// Secret implements engine.Secrets.
+func (c *config) Secret(ctx context.Context, name string) (string, error) {
+	raw, ok := c.named[name]
+	if !ok {
+		return "", fmt.Errorf("%s names none of this name under secrets", displayPath(filepath.Join(c.root, configName)))
+	}
+	var value map[string]any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return "", err
+	}
+	secret, _, err := c.secrets.reference(ctx, value)
+	return secret, err
 }
 
 func about(what, name string, err error) error {
@@ -166,7 +192,7 @@ func about(what, name string, err error) error {
 // it is used.
 func (c *config) secretValues(ctx context.Context) []string {
 	var found []string
-	for _, all := range []map[string]json.RawMessage{c.connections, c.channels} {
+	for _, all := range []map[string]json.RawMessage{c.connections, c.channels, c.named} {
 		for _, raw := range all {
 			var value any
 			if json.Unmarshal(raw, &value) == nil {

@@ -145,7 +145,7 @@ func outline(root string) (*config, []jobs.Problem, error) {
 	if errors.As(err, &wrong) {
 		return nil, wrong.problems, nil
 	}
-	return &config{root: root, database: "sqlite:", connections: file.Connections, channels: file.Channels}, nil, err
+	return &config{root: root, database: "sqlite:", connections: file.Connections, channels: file.Channels, named: file.Secrets}, nil, err
 }
 
 // check reads and checks job files, against the configuration where there is one.
@@ -167,6 +167,7 @@ func (p *program) checkIn(fsys fs.FS, root string, paths []string, cfg *config) 
 	env := jobs.Env{FS: fsys, Root: root, Today: time.Now(), Catalog: catalog, Cron: p.schedule}
 	if cfg != nil {
 		env.Connections, env.Channels = cfg.types()
+		env.Secrets = cfg.secretNames()
 	}
 	checked, problems := jobs.Check(paths, env)
 	return checked, problems, nil

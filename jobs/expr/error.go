@@ -14,6 +14,9 @@ const (
 	CodeUndefined = "expr.undefined" // a name, step, input or output that is not there
 	CodeType      = "expr.type"      // a value of another type is needed
 	CodeLimit     = "expr.limit"     // too long, too many steps, or too large a result
+
+	CodeSecretPlace   = "secret.not_allowed" // a secret where what stands is kept and shown
+	CodeSecretUnknown = "secret.unknown"     // madeira.yaml does not name it
 )
 
 // An Error is one thing that is wrong with an expression, found by a check or

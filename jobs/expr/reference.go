@@ -34,6 +34,8 @@ func (c *checker) reference(n ast.Node) Type {
 		return c.fail(CodeUndefined, c.start(n), "%s is not a value; write steps.<id>.outputs.<name>", p.name)
 	case "needs", "need":
 		return c.fail(CodeUndefined, c.start(n), "%s is not a value; write needs.<id>.result", p.name)
+	case "secrets":
+		return c.fail(CodeUndefined, c.start(n), "secrets is not a value; write secrets.<name>")
 	}
 	if m, ok := unchain(n).(*ast.MemberNode); ok {
 		c.makeExplicit(m, p.Type)
@@ -111,6 +113,8 @@ func (c *checker) context(n *ast.IdentifierNode) place {
 		return place{Type: c.unknownContext(n)}
 	case name == "inputs":
 		return place{Type: TypeObject, known: c.env.Inputs, name: name}
+	case name == "secrets":
+		return place{kind: name, name: name}
 	case name == "steps", name == "needs":
 		return place{kind: name, name: name, from: c.at(n)}
 	case name == "each":
@@ -137,6 +141,8 @@ func (c *checker) unknownContext(n *ast.IdentifierNode) Type {
 			return c.fail(CodeUndefined, c.at(n), "each cannot be used here: this is evaluated when the run is made, before there are elements; it is known in with and if of a step with for_each")
 		}
 		return c.fail(CodeUndefined, c.at(n), "each is known only in with and if of a step that has for_each")
+	case "secrets":
+		return c.fail(CodeSecretPlace, c.at(n), "a secret cannot be used here, because what stands here is kept and shown; it can in env of a step that runs a program")
 	case "failure":
 		return c.fail(CodeUndefined, c.at(n), "failure is known only in steps of on_failure and finally")
 	default:
@@ -158,6 +164,9 @@ func (c *checker) member(n *ast.MemberNode) place {
 	}
 	next := place{Type: TypeAny, name: p.name + "." + name, from: p.from}
 	switch p.kind {
+	case "secrets":
+		next.Type = c.secret(n, name)
+		return next
 	case "steps":
 		return c.step(n, next, name)
 	case "step":
@@ -178,6 +187,15 @@ func (c *checker) member(n *ast.MemberNode) place {
 		return next
 	}
 	return c.field(n, p, next, name)
+}
+
+// secret checks the name of a secret.
+func (c *checker) secret(n *ast.MemberNode, name string) Type {
+	if c.env.Secrets != nil && !slices.Contains(c.env.Secrets, name) {
+		c.undefined(c.at(n.Property), name, c.env.Secrets, "madeira.yaml names no secret %s; add it under secrets there", name)
+		c.errs[len(c.errs)-1].Code = CodeSecretUnknown
+	}
+	return TypeText
 }
 
 func (c *checker) step(n *ast.MemberNode, next place, id string) place {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -141,6 +142,39 @@ func Refs(settings json.RawMessage, condition string) ([]string, error) {
 		}
 	}
 	return stepsOf(refs), nil
+}
+
+// Secrets returns the secrets that the settings refer to, sorted, each once. What
+// cannot be read refers to none: resolving it says why.
+func Secrets(settings json.RawMessage) []string {
+	if !bytes.Contains(settings, []byte("secrets")) {
+		return nil
+	}
+	var names []string
+	err := rewrite(settings, &bytes.Buffer{}, func(_, text string) error {
+		spans, err := Find(text)
+		for _, s := range spans {
+			node, wrong := parse(s.Src)
+			if wrong != nil {
+				continue
+			}
+			walk(node, func(n ast.Node) {
+				if m, ok := n.(*ast.MemberNode); ok {
+					if root, is := unchain(m.Node).(*ast.IdentifierNode); is && root.Value == "secrets" {
+						if name, ok := property(m); ok {
+							names = append(names, name)
+						}
+					}
+				}
+			})
+		}
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // value evaluates a text that holds an expression.

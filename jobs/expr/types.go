@@ -38,6 +38,8 @@ type Env struct {
 	Each    *Element                   // of a for_each; nil where there is none
 	Failure bool                       // the step runs after main, and may ask what failed
 	Maybe   []string                   // beginnings of references whose values may be null here, such as "run.previous_success"
+	Secret  bool                       // secrets may be referred to
+	Secrets []string                   // their names; nil: not known, any may be referred to
 }
 
 // An Element declares what a for_each ranges over. Its zero value says that nothing
@@ -147,6 +149,9 @@ func (e Env) contexts() []string {
 	}
 	if e.Needs != nil {
 		names = append(names, "needs")
+	}
+	if e.Secret {
+		names = append(names, "secrets")
 	}
 	if e.Each != nil {
 		names = append(names, "each")

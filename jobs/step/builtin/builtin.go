@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"madeira/jobs/step"
+	"madeira/jobs/step/command"
 	"madeira/jobs/step/fetch"
 	"madeira/jobs/step/load"
 	"madeira/jobs/step/notify"
@@ -17,6 +18,7 @@ import (
 // are written to log.
 func Registry(log io.Writer) (*step.Registry, error) {
 	return step.NewRegistry(
+		command.Type(),
 		fetch.Type(),
 		parse.Type(),
 		query.Type(),

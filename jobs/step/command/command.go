@@ -54,6 +54,12 @@ func (r runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
 		return step.Output{}, step.Permanent(fmt.Errorf("read the settings of command: %w", err))
 	}
 	scratch, err := in.Files.Scratch(ctx)
+	if err == nil {
+		scratch, err = filepath.Abs(scratch)
+	}
+	if err == nil {
+		in.Dir, err = filepath.Abs(in.Dir)
+	}
 	if err != nil {
 		return step.Output{}, step.Infrastructure(err)
 	}
@@ -187,19 +193,12 @@ func (p *program) find() (string, error) {
 // unstarted is the error for a program that there is not, or that may not be run.
 // Other causes, such as too many processes, are the machine's.
 func (p *program) unstarted(err error) error {
-	err = fmt.Errorf("start %s in %s: %w", p.argv[0], folder(p.dir), err)
+	err = fmt.Errorf("start %s in %s: %w", p.argv[0], p.dir, err)
 	var broken *exec.Error
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, exec.ErrNotFound) || errors.As(err, &broken) {
 		return step.PermanentCode("command.not_found", err)
 	}
 	return step.Infrastructure(err)
-}
-
-func folder(dir string) string {
-	if dir == "" {
-		return "the current folder"
-	}
-	return dir
 }
 
 // tailBytes is how much of standard error goes into the message of a failure: a

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"madeira/jobs/expr"
+	"madeira/jobs/step"
+)
+
+// Secrets finds secrets by name, anew for each attempt that refers to them. They are
+// never kept: what refers to one stays an expression in the row.
+type Secrets interface {
+	// Secret returns the value. An error says where it was looked for, and is the
+	// machine's: another worker may have it.
+	Secret(ctx context.Context, name string) (string, error)
+}
+
+// secretsOf returns the secrets that settings refer to, by name; nil for none.
+func (e *Engine) secretsOf(ctx context.Context, settings json.RawMessage) (map[string]any, error) {
+	names := expr.Secrets(settings)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if e.cfg.Secrets == nil {
+		return nil, step.Infrastructure(fmt.Errorf("find secret %s: this worker has no secrets", names[0]))
+	}
+	values := make(map[string]any, len(names))
+	for _, name := range names {
+		value, err := e.cfg.Secrets.Secret(ctx, name)
+		if err != nil {
+			return nil, step.Infrastructure(fmt.Errorf("find secret %s: %w", name, err))
+		}
+		values[name] = value
+	}
+	return values, nil
+}
