@@ -62,8 +62,11 @@ func (p *program) runJob(ctx context.Context, path string, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(problems) > 0 {
+	if len(checked) == 0 {
 		return &problemsError{problems}
+	}
+	for _, warning := range problems {
+		fmt.Fprintln(p.stderr, warning)
 	}
 	if err := cfg.checkSecrets(ctx, checked[0]); err != nil {
 		return usage("%w", err)
@@ -109,6 +112,13 @@ func (p *program) runChecked(ctx context.Context, r *process, view *progressView
 // it is interrupted, takeUp says how to go on.
 func work(ctx context.Context, r *process, view *progressView, runID, takeUp string) error {
 	worker, err := r.engine(ctx, runID, view)
+	if err != nil {
+		return err
+	}
+	waits, err := r.db.Turns(ctx, []string{runID})
+	if w, ok := waits[runID]; err == nil && ok {
+		_, err = fmt.Fprintln(view, waitText(w))
+	}
 	if err != nil {
 		return err
 	}
