@@ -32,6 +32,7 @@ var codes = []Code{
 	{"yaml.duplicate_key", "A key stands twice in one mapping. Remove one."},
 	{"yaml.unknown_field", "There is no such key here. Take the name that is suggested; madeira validate --fix renames what other tools call differently."},
 	{"yaml.missing_field", "A key that is required is missing. Add it."},
+	{"yaml.exclusive", "Two keys exclude each other. Keep one."},
 	{"yaml.implicit_boolean", "The value is a boolean to some programs and text to others. Write true or false, or put it in quotes."},
 	{"yaml.implicit_null", "The value is nothing to some programs and text to others. Write null, or put it in quotes."},
 	{"yaml.octal", "The number is octal to some programs and decimal to others. Drop the leading zero, or put it in quotes."},

@@ -20,6 +20,7 @@ type Problem struct {
 	Suggestion string   `json:"suggestion"` // what was probably meant, or ""
 	Severity   Severity `json:"severity"`   // what it means for the job
 	Value      string   `json:"-"`          // what stands there, shortened; "" where it may be secret
+	Rename     string   `json:"-"`          // of an unknown key: the known one that it clearly stands for and that is not there yet
 }
 
 // A Severity says whether a job with a problem can run.

@@ -7,25 +7,18 @@ import (
 	"madeira/jobs/expr"
 )
 
-// otherWords are what the same thing is called elsewhere.
+// otherWords are what comes close to one of our keys elsewhere without meaning
+// quite the same; those that mean the same are in renames.
 var otherWords = map[string][]string{
-	"depends_on": {"needs"}, "dependsOn": {"needs"}, "depends": {"needs"}, "after": {"needs"}, "requires": {"needs"},
-	"when": {"if"}, "condition": {"if"}, "only_if": {"if"}, "unless": {"if"},
-	"retry_policy": {"retry"}, "retries": {"retry", "max_attempts"}, "attempts": {"max_attempts"}, "max_retries": {"max_attempts"},
-	"backoff": {"factor"}, "multiplier": {"factor"}, "interval": {"delay"}, "initial_delay": {"delay"},
-	"params": {"inputs", "with"}, "parameters": {"inputs", "with", "args"}, "vars": {"inputs"}, "variables": {"inputs"}, "arguments": {"inputs", "args", "with"},
-	"tz": {"timezone"}, "time_zone": {"timezone"}, "zone": {"timezone"}, "location": {"timezone", "path"},
-	"cron": {"schedule"}, "schedules": {"schedule"}, "triggers": {"schedule"}, "on": {"schedule"}, "trigger": {"schedule"}, "expression": {"cron"},
-	"type": {"uses"}, "action": {"uses"}, "task": {"uses"}, "plugin": {"uses"}, "name": {"id"},
-	"settings": {"with"}, "config": {"with"}, "options": {"with"}, "inputs": {"with"},
-	"tasks": {"steps"}, "jobs": {"steps"}, "stages": {"steps"},
-	"key": {"upstream_key", "keys"}, "idempotency_key": {"upstream_key"}, "business_key": {"upstream_key"},
-	"title": {"name", "subject"}, "tags": {"labels"}, "id": {"name"},
-	"delimiter": {"separator"}, "sep": {"separator"}, "charset": {"encoding"}, "quotechar": {"quote"},
-	"db": {"connection"}, "database": {"connection"}, "query": {"sql"}, "statement": {"sql"}, "source": {"from", "connection"},
-	"uri": {"url"}, "address": {"url"}, "filename": {"path", "file"}, "checksum": {"sha256"}, "size": {"bytes"},
-	"on_error": {"else"}, "message": {"text"}, "body": {"text"}, "attachments": {"attach"},
-	"catch_up": {"catchup"}, "backfill": {"catchup"}, "concurrency": {"workers"}, "parallelism": {"workers"}, "dsn": {"url"},
+	"unless": {"if"}, "precondition": {"if"}, "preconditions": {"if"}, "backoff": {"factor"}, "template": {"uses"},
+	"handlerOn": {"on_failure", "finally"}, "handler_on": {"on_failure", "finally"}, "initial_delay": {"delay"}, "params": {"args"}, "vars": {"args"}, "variables": {"args"}, "inputs": {"with"},
+	"location": {"timezone", "path"}, "cron": {"schedule"}, "on": {"schedule"}, "trigger": {"schedule"}, "at": {"schedule"},
+	"task": {"uses"}, "image": {"uses"}, "executor": {"uses"}, "script": {"run"}, "command": {"run"}, "cmd": {"run"},
+	"timeout-minutes": {"timeout"}, "timeout_minutes": {"timeout"}, "timeoutSec": {"timeout"}, "timeout_sec": {"timeout"}, "timeout_seconds": {"timeout"},
+	"intervalSec": {"delay"}, "interval_sec": {"delay"}, "limit": {"max_attempts"}, "strategy": {"for_each"}, "matrix": {"for_each"}, "foreach": {"for_each"},
+	"key": {"upstream_key", "keys"}, "title": {"name", "subject"}, "source": {"from", "connection"}, "address": {"url"}, "size": {"bytes"},
+	"on_error": {"else", "on_failure"}, "message": {"text"}, "body": {"text"}, "backfill": {"catchup"}, "concurrency": {"workers"}, "parallelism": {"workers"},
+	"dsn": {"url"}, "always": {"finally"}, "after_all": {"finally"},
 }
 
 // meant returns the known key that an unknown one probably stands for, or "".
@@ -46,9 +39,10 @@ func nearest(name string, candidates []string) string {
 	if len(lower) > maxValue {
 		return ""
 	}
-	best, bestDistance := "", min(len(lower)/3+2, len(lower))
+	best, bestDistance := "", len(lower)/3+2
 	for _, c := range sorted {
-		if d := expr.Distance(lower, strings.ToLower(c)); d < bestDistance {
+		// Where nothing stays as it is, nothing is near.
+		if d := expr.Distance(lower, strings.ToLower(c)); d < bestDistance && d < max(len(lower), len(c)) {
 			best, bestDistance = c, d
 		}
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -233,22 +234,38 @@ func (v *violation) unknown() {
 	for name := range v.schema.Properties {
 		known = append(known, name)
 	}
+	slices.Sort(known)
+	here, _ := v.value.(map[string]any)
+	takers := map[string]int{} // how many keys would be renamed to one
 	for _, name := range quotedNames(v.message) {
-		at := child(v.pointer, name)
-		if secretName(name) {
-			v.add(v.doc.keyProblem(at, codeSecret, "%q looks like a secret, and secrets do not belong in this file; name it by reference in a connection of madeira.yaml", shorten(name)))
-			continue
-		}
-		p := v.doc.keyProblem(at, "yaml.unknown_field", "unknown key %q", shorten(name))
-		if s := meant(name, known); s != "" {
-			p.Suggestion = s
-			p.Message += fmt.Sprintf("; did you mean %q?", s)
-		} else {
-			slices.Sort(known)
-			p.Message += "; known here: " + listed(known)
-		}
-		v.add(p)
+		takers[renamed(name, known)]++
 	}
+	for _, name := range quotedNames(v.message) {
+		v.unknownKey(name, known, func(to string) bool { _, taken := here[to]; return !taken && takers[to] == 1 })
+	}
+}
+
+// unknownKey reports one key. Free says whether it may get another name.
+func (v *violation) unknownKey(name string, known []string, free func(to string) bool) {
+	at, clear := child(v.pointer, name), renamed(name, known)
+	if secretName(name) && clear == "" {
+		v.add(v.doc.keyProblem(at, codeSecret, "%q looks like a secret, and secrets do not belong in this file; name it by reference in a connection of madeira.yaml", shorten(name)))
+		return
+	}
+	p := v.doc.keyProblem(at, "yaml.unknown_field", "unknown key %q", shorten(name))
+	p.Suggestion = cmp.Or(clear, meant(name, known))
+	switch {
+	case p.Suggestion == "":
+		p.Message += "; known here: " + listed(known)
+	case clear != "" && !free(clear):
+		p.Message += fmt.Sprintf("; did you mean %q? That key can be here only once", clear)
+	case clear != "":
+		p.Rename, p.Value = clear, name
+		fallthrough
+	default:
+		p.Message += fmt.Sprintf("; did you mean %q?", p.Suggestion)
+	}
+	v.add(p)
 }
 
 // quotedNames reads the names back that the validator quoted.

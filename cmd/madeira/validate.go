@@ -17,7 +17,8 @@ import (
 )
 
 func (p *program) validateCommand() *cobra.Command {
-	return &cobra.Command{
+	var fix bool
+	c := &cobra.Command{
 		Use:   "validate [PATH…]",
 		Short: "Check job files and say what is wrong where",
 		Long: `Checks job files, and the job files of folders, without touching anything
@@ -25,6 +26,10 @@ outside. Where there is a madeira.yaml, it is checked as well, and the jobs agai
 it. Prints file:line:column code message for every problem, and exits with 1 when
 there is one that keeps a job from running; warnings are shown and change nothing.
 Without a path it checks the folder it is called in.
+
+--fix renames unknown keys that clearly stand for another one, such as depends_on
+for needs or retrys for retry, and says which. Values, comments and layout stay as
+they are; a key is left alone where the right one is there already.
 
 --output says who reads it:
   text    people
@@ -42,13 +47,19 @@ Without a path it checks the folder it is called in.
 			if err != nil {
 				return usage("%w", err)
 			}
-			f, err := p.checkAll(files)
+			check := p.checkAll
+			if fix {
+				check = p.fix
+			}
+			f, err := check(files)
 			if err != nil {
 				return usage("%w", err)
 			}
 			return p.printFindings(f)
 		},
 	}
+	c.Flags().BoolVar(&fix, "fix", false, "rename unknown keys that clearly stand for another one")
+	return c
 }
 
 // Findings are what checking files has brought out.
