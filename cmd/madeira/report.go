@@ -23,6 +23,8 @@ type runView struct {
 	Digest   string  `json:"job_digest"`
 	Commit   string  `json:"job_commit"` // of git; "" for a job that was not read from it
 	Repeated *string `json:"repeated"`   // id of the run that had done it, or null
+
+	Turn *turnView `json:"waits_for_turn,omitempty"` // of one that waits for its turn
 }
 
 // A stepView is a step of a run.
@@ -116,7 +118,12 @@ func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID s
 	if err != nil {
 		return err
 	}
+	waits, err := turnsOf(ctx, db, []task.Run{run})
+	if err != nil {
+		return err
+	}
 	view, steps := newRunView(run, repeated), stepViews(tasks)
+	view.Turn = newTurnView(waits, run.ID)
 	if p.output == "json" {
 		object := map[string]any{"run": view, "steps": steps}
 		if open := messageViews(tasks); len(open) > 0 {

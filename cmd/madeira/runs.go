@@ -82,6 +82,10 @@ func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter)
 	if err != nil {
 		return err
 	}
+	waits, err := turnsOf(ctx, db, runs)
+	if err != nil {
+		return err
+	}
 	if p.output == "json" {
 		views := make([]runListView, len(runs))
 		for i, r := range runs {
@@ -90,12 +94,17 @@ func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter)
 				return err
 			}
 			views[i] = runListView{newRunView(r, repeated), r.Trigger, r.CreatedAt, optional(r.FinishedAt)}
+			views[i].Turn = newTurnView(waits, r.ID)
 		}
 		return p.json(views)
 	}
-	rows := [][]string{{"RUN", "JOB", "KEY", "VERSION", "STATUS", "CREATED", "TOOK"}}
+	rows := [][]string{{"RUN", "JOB", "KEY", "VERSION", "STATUS", "CREATED", "TOOK", ""}}
 	for _, r := range runs {
-		rows = append(rows, []string{r.ID, r.Job, r.Key, version(r), string(r.Status), stamp(r.CreatedAt), took(r)})
+		why := ""
+		if w, ok := waits[r.ID]; ok {
+			why = waitText(w)
+		}
+		rows = append(rows, []string{r.ID, r.Job, r.Key, version(r), string(r.Status), stamp(r.CreatedAt), took(r), why})
 	}
 	writeTable(p.stdout, rows)
 	if len(runs) == f.Limit {
@@ -198,9 +207,13 @@ func (p *program) printRun(ctx context.Context, db *store.DB, run task.Run) erro
 	if run.RepeatedOf != "" {
 		fmt.Fprintf(p.stdout, "repeats run %s\n", run.RepeatedOf)
 	}
+	waits, err := p.printTurn(ctx, db, run)
+	if err != nil {
+		return err
+	}
 	steps := [][]string{{"STEP", "TYPE", "STATE", "ATTEMPTS", "TOOK", ""}}
 	for _, t := range tasks {
-		steps = append(steps, []string{stepName(task.Name(t.Step, t.Element), t.Type), t.Type, string(t.State), fmt.Sprint(t.Attempt), t.Took.String(), explain(t)})
+		steps = append(steps, []string{stepName(task.Name(t.Step, t.Element), t.Type), t.Type, string(t.State), fmt.Sprint(t.Attempt), t.Took.String(), explainIn(waits, t)})
 	}
 	fmt.Fprintln(p.stdout)
 	writeTable(p.stdout, steps)

@@ -123,9 +123,13 @@ func (p *program) listTasks(ctx context.Context, db *store.DB, f store.TaskFilte
 		}
 		return p.json(views)
 	}
+	waits, err := turnsOfTasks(ctx, db, tasks)
+	if err != nil {
+		return err
+	}
 	rows := [][]string{{"TASK", "RUN", "STEP", "TYPE", "STATE", "ATTEMPTS", ""}}
 	for _, t := range tasks {
-		rows = append(rows, []string{fmt.Sprint(t.ID), shortRun(t.RunID), stepName(task.Name(t.Step, t.Element), "-"), t.Type, string(t.State), fmt.Sprint(t.Attempt), oneLine(explain(t))})
+		rows = append(rows, []string{fmt.Sprint(t.ID), shortRun(t.RunID), stepName(task.Name(t.Step, t.Element), "-"), t.Type, string(t.State), fmt.Sprint(t.Attempt), oneLine(explainIn(waits, t))})
 	}
 	writeTable(p.stdout, rows)
 	if len(tasks) == f.Limit {
@@ -180,11 +184,15 @@ func (p *program) showTask(ctx context.Context, db *store.DB, text string) error
 			Moves []moveView `json:"moves"`
 		}{newTaskView(t), views})
 	}
-	p.printTask(t, moves)
+	waits, err := turnsOfTasks(ctx, db, []task.Task{t})
+	if err != nil {
+		return err
+	}
+	p.printTask(t, moves, waits)
 	return nil
 }
 
-func (p *program) printTask(t task.Task, moves []task.Move) {
+func (p *program) printTask(t task.Task, moves []task.Move, waits map[string]task.TurnWait) {
 	fmt.Fprintf(p.stdout, "task %d  %s  %s\n", t.ID, t.Type, t.State)
 	if t.RunID != "" {
 		fmt.Fprintf(p.stdout, "run %s  step %s\n", t.RunID, stepName(task.Name(t.Step, t.Element), "-"))
@@ -192,7 +200,7 @@ func (p *program) printTask(t task.Task, moves []task.Move) {
 	if t.Key != "" {
 		fmt.Fprintf(p.stdout, "key %s\n", t.Key)
 	}
-	if text := explain(t); text != "" {
+	if text := explainIn(waits, t); text != "" {
 		indent(p.stdout, text)
 	}
 	log := [][]string{{"AT", "MOVE", "ATTEMPT", "FENCE", "TOOK", "WORKER", "REASON", ""}}

@@ -386,6 +386,30 @@ func TestTurns_ACancelOfARunThatWaits(t *testing.T) {
 	})
 }
 
+func TestTurns_ACancelOfARedrivenRunThatWaits(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		again := made(t, db, due(1, task.OverlapSkip)).Run
+		exchange(t, db, 0, fail(claim(t, db, 1)[0]))
+		decideAll(t, db)
+		made(t, db, due(2, task.OverlapSkip))
+		redrive(t, db, store.DeadFilter{}, 0)
+		if w, err := db.Turns(t.Context(), []string{again.ID}); err != nil || len(w) != 1 {
+			t.Errorf("Turns = %+v, %v; want the redriven run to wait for the one that is live", w, err)
+		}
+		sound(t, db)
+		cancel(t, db, again.ID)
+		if n := count(t, db, "SELECT count(*) FROM run_turn"); n != 0 {
+			t.Errorf("%d runs wait for their turn after the only one was cancelled", n)
+		}
+		if got := occurrence(t, db, 1); got != "caught_up: late 1!" {
+			t.Errorf("its due time is %q, want it as it was", got)
+		}
+		finish(t, db, claim(t, db, 1)[0])
+		sound(t, db)
+	})
+}
+
 func TestTurns_APausedJobLetsOthersThrough(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -72,14 +72,14 @@ func (f waiterFacts) wait(now instant) task.TurnWait {
 		w.Why = fmt.Sprintf("run %s of job %s is live (overlap: queue)", f.Live, f.Job)
 	case f.Key != "" && f.Taken >= f.Slots:
 		w.For = f.Holder
-		w.Why = fmt.Sprintf("a turn under key %s: %d of %d taken, by run %s", f.Key, f.Taken, f.Slots, f.Holder)
+		w.Why = fmt.Sprintf("key %s has no turn left: %d of %d taken, by run %s", f.Key, f.Taken, f.Slots, f.Holder)
 	case f.Ahead != "":
 		w.For = f.Ahead
-		w.Why = fmt.Sprintf("a turn under key %s: run %s is before it", f.Key, f.Ahead)
+		w.Why = fmt.Sprintf("key %s: run %s is before it", f.Key, f.Ahead)
 	default:
 		w.Why = "it begins in a moment"
 	}
 	return w
 }
 
-func putOff(until instant) string { return "is put off until " + until.UTC().Format(time.RFC3339) }
+func putOff(until instant) string { return "it is put off until " + until.UTC().Format(time.RFC3339) }

@@ -42,7 +42,8 @@ CREATE TABLE run_slot (
   PRIMARY KEY (key, slot)
 );
 
--- Whatever ends a run ends its turn: runs that take none do not come this far.
+-- Whatever ends a run ends its turn. A run that has begun and has no key has nothing to give
+-- back; one that was redriven is waiting until its turn has come.
 -- +goose StatementBegin
 CREATE FUNCTION madeira_turn_over() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -52,7 +53,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 CREATE TRIGGER turn_over AFTER UPDATE OF finished_at ON run FOR EACH ROW
-  WHEN (NEW.finished_at IS NOT NULL AND (NEW.turn_key IS NOT NULL OR NEW.overlap IS NOT NULL OR NEW.not_before IS NOT NULL))
+  WHEN (NEW.finished_at IS NOT NULL AND (NEW.turn_key IS NOT NULL OR NEW.started_at IS NULL OR OLD.status = 'waiting'))
   EXECUTE FUNCTION madeira_turn_over();
 
 -- +goose Down
