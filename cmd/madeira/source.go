@@ -105,7 +105,8 @@ const (
 // that file. Files are named as the source names them; good are the jobs by file,
 // broken the files with an error.
 func settle(before standing, keptBefore map[string]bool, good standing, broken map[string]bool) (now standing, kept map[string]bool, changes []change) {
-	now, kept = maps.Clone(good), map[string]bool{}
+	now, kept = standing{}, map[string]bool{}
+	maps.Copy(now, good)
 	names, was := map[string]bool{}, map[string]*jobs.Job{}
 	for _, job := range good {
 		names[job.Name] = true
