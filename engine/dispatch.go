@@ -32,6 +32,7 @@ type dispatcher struct {
 	workers  executors
 	flying   int              // calls without an answer yet
 	asked    ask              // slots that those calls want to fill
+	looked   time.Time        // when a call last looked for more than what outcomes ready
 	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
 	queued   ask              // what the last call that filled all slots it offered got, 0 when it left some free
 	failures int              // calls that failed in a row
@@ -43,6 +44,7 @@ type dispatcher struct {
 type answer struct {
 	done  []task.Outcome
 	want  task.Want
+	slots ask       // that it wants to fill
 	asked time.Time // when the call began
 	got   task.Exchange
 	err   error
@@ -57,7 +59,7 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	defer release(errShutdown)
 	d := &dispatcher{
 		Engine: e, calls: calls, attempts: attempts, way: wayOut{release: release, abandon: abandon},
-		answers: make(chan answer, lanes), workers: newExecutors(e), offered: ask{light: -1, heavy: -1},
+		answers: make(chan answer, lanes), workers: newExecutors(), offered: ask{light: -1, heavy: -1},
 	}
 	defer d.way.stop()
 	defer d.workers.stop()
@@ -102,8 +104,12 @@ func (d *dispatcher) want(free ask) task.Want {
 	if d.cfg.LightSlots >= lanes*laneWorth {
 		most = min(most, d.cfg.LightSlots/lanes) // something is left for the other call
 	}
-	w.N = min(max(free.light-d.asked.light, 0), most)
-	w.Heavy = max(free.heavy-d.asked.heavy, 0)
+	light, heavy := min(max(free.light-d.asked.light, 0), most), max(free.heavy-d.asked.heavy, 0)
+	if d.onlyNext() {
+		w.Next, w.HeavyNext = light, heavy
+		return w
+	}
+	w.N, w.Heavy = light, heavy
 	// Where slots stay free everything that is due is claimed anyway.
 	if d.queued.light > 0 {
 		w.Oldest = (d.claims.light%oldestTurn + w.N) / oldestTurn
@@ -114,6 +120,23 @@ func (d *dispatcher) want(free ask) task.Want {
 	return w
 }
 
+// lookEvery is how long a worker that is busy and finds nothing but what its own
+// outcomes ready goes on without a look for what nobody told it of.
+const lookEvery = 20 * time.Millisecond
+
+// onlyNext reports whether a call need not look for more than what its outcomes
+// ready: the last look left slots free, and nothing has come in since that it could
+// know of.
+func (d *dispatcher) onlyNext() bool {
+	told := d.offered.light >= 0 && d.offered.heavy >= 0
+	if len(d.unsent) == 0 || !told || d.queued != (ask{}) || d.cfg.Clock().Sub(d.looked) > lookEvery {
+		return false
+	}
+	return !slices.ContainsFunc(d.unsent, func(o task.Outcome) bool {
+		return o.To != task.Success || len(o.Messages) > 0 || !o.Alone && !o.Topmost
+	})
+}
+
 // oldestTurn is how many slots are filled by priority before the task that waits
 // longest gets one: without that an endless stream of urgent tasks would starve
 // the others.
@@ -122,12 +145,15 @@ const oldestTurn = 8
 // call makes one call in a goroutine of its own.
 func (d *dispatcher) call(want task.Want) {
 	n := min(len(d.unsent), mostAtOnce)
-	a := answer{done: d.unsent[:n:n], want: want, asked: d.cfg.Clock()}
+	a := answer{done: d.unsent[:n:n], want: want, slots: ask{light: want.N + want.Next, heavy: want.Heavy + want.HeavyNext}, asked: d.cfg.Clock()}
 	d.unsent = d.unsent[n:]
 	d.flying++
-	d.asked.light += want.N
-	d.asked.heavy += want.Heavy
-	go func() {
+	d.asked.light += a.slots.light
+	d.asked.heavy += a.slots.heavy
+	if want.N > 0 || want.Heavy > 0 {
+		d.looked = a.asked
+	}
+	d.workers.run(func() {
 		defer func() {
 			if v := recover(); v != nil {
 				a.err = fmt.Errorf("the call panicked: %v\n%s", v, debug.Stack())
@@ -137,7 +163,7 @@ func (d *dispatcher) call(want task.Want) {
 		ctx, cancel := context.WithTimeout(d.calls, d.cfg.Lease)
 		defer cancel()
 		a.got, a.err = d.cfg.Queue.Exchange(ctx, d.cfg.Worker, a.done, want)
-	}()
+	})
 }
 
 // ask lets the next turn offer the free slots again.
@@ -146,20 +172,23 @@ func (d *dispatcher) ask() { d.offered = ask{light: -1, heavy: -1} }
 // take acts on an answer.
 func (d *dispatcher) take(a answer) {
 	d.flying--
-	d.asked.light -= a.want.N
-	d.asked.heavy -= a.want.Heavy
+	d.asked.light -= a.slots.light
+	d.asked.heavy -= a.slots.heavy
 	if a.err != nil {
 		d.failures++
 		d.unsent = append(a.done, d.unsent...)
-		d.away.failed(d.calls, "exchange", fmt.Errorf("hand in %d outcomes and claim up to %d tasks: %w", len(a.done), a.want.N+a.want.Heavy, a.err))
+		d.away.failed(d.calls, "exchange", fmt.Errorf("hand in %d outcomes and claim up to %d tasks: %w", len(a.done), a.slots.total(), a.err))
 		d.resume = time.After(backoff(d.failures))
 		d.ask()
 		return
 	}
 	d.failures = 0
 	d.away.answered(d.calls, "exchange")
-	d.settle(a.done, a.got.Lost)
+	runs := d.settle(a.done, a.got.Lost)
 	for _, c := range a.got.Claimed {
+		if c.Run == nil && c.Step != "" {
+			c.Run = runs[c.RunID]
+		}
 		d.start(c, a.asked)
 	}
 	d.pass(a)
@@ -187,8 +216,11 @@ func (d *dispatcher) pass(a answer) {
 		d.ask() // there may be more
 	}
 	full := len(a.got.Claimed) >= a.want.N+a.want.Heavy
-	if full && a.got.Readied > len(a.got.Claimed) && d.cfg.Bell != nil {
-		d.cfg.Bell.Ring()
+	if full && a.got.Readied > len(a.got.Claimed) {
+		d.ask()
+		if d.cfg.Bell != nil {
+			d.cfg.Bell.Ring()
+		}
 	}
 }
 
@@ -200,8 +232,10 @@ func filled(got, wanted int) int {
 	return got
 }
 
-// settle closes the books on what was handed in.
-func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) {
+// settle closes the books on what was handed in, and returns the runs of it that are
+// known: what a step hands its run on to comes without one.
+func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) map[string]*task.Run {
+	runs := map[string]*task.Run{}
 	gone := make(map[task.Hold]bool, len(lost))
 	for _, h := range lost {
 		gone[h] = true
@@ -216,6 +250,9 @@ func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) {
 			d.cfg.Observer.Ended(a.Claimed, o)
 			d.gates.ended(a.Claimed, o)
 		}
+		if a != nil && a.Run != nil {
+			runs[a.RunID] = a.Run
+		}
 		if o.To == task.Pending {
 			nudge(d.due)
 		}
@@ -223,6 +260,7 @@ func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) {
 	if len(done) > 0 {
 		d.ended()
 	}
+	return runs
 }
 
 // start runs a claimed task in a goroutine of its own. When the answer took so
@@ -246,7 +284,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 		d.conclude(ctx, a, ending{Err: errUnrenewed, Cause: errUnrenewed})
 		return
 	}
-	d.workers.run(ctx, a)
+	d.workers.run(func() { d.run(ctx, a) })
 }
 
 // listen waits for a reason to speak.

@@ -1,36 +1,25 @@
 package engine
 
-import "context"
+// executors are goroutines for short work, one piece after the other: a new one
+// would have to grow its stack again.
+type executors struct{ next chan func() }
 
-// executors are the goroutines that attempts run in. One that is through with its
-// attempt takes the next: a new one would have to grow its stack again.
-type executors struct {
-	engine *Engine
-	next   chan work
-}
+func newExecutors() executors { return executors{next: make(chan func())} }
 
-type work struct {
-	ctx     context.Context
-	attempt *attempt
-}
-
-func newExecutors(e *Engine) executors { return executors{engine: e, next: make(chan work)} }
-
-// run lets an executor without work take the attempt, or starts one. It never blocks.
-func (x executors) run(ctx context.Context, a *attempt) {
-	w := work{ctx: ctx, attempt: a}
+// run lets an executor without work call fn, or starts one. It never blocks.
+func (x executors) run(fn func()) {
 	select {
-	case x.next <- w:
+	case x.next <- fn:
 	default:
-		go x.loop(w)
+		go x.loop(fn)
 	}
 }
 
 // loop works until stop is called. A Runner that ends its goroutine takes one
 // executor with it.
-func (x executors) loop(w work) {
-	for ok := true; ok; w, ok = <-x.next {
-		x.engine.run(w.ctx, w.attempt)
+func (x executors) loop(fn func()) {
+	for ok := true; ok; fn, ok = <-x.next {
+		fn()
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -198,8 +199,8 @@ func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) 
 // resolved returns the settings of a step with its expressions replaced. What is
 // not a step has plain data for settings, where "${{" means nothing.
 func resolved(c task.Claimed, scope task.Scope, secrets map[string]any) ([]byte, error) {
-	if c.Step == "" {
-		return c.Settings, nil
+	if c.Step == "" || !bytes.Contains(c.Settings, []byte("{{")) && !bytes.Contains(c.Settings, []byte(`\u`)) {
+		return c.Settings, nil // nothing opens an expression, not even one written as \u007b
 	}
 	values := valuesOf(scope, nil, c.Each)
 	if secrets != nil {

@@ -83,7 +83,7 @@ func (db *DB) oneByOne(ctx context.Context, b batch) (answer, error) {
 			return answer{}, fmt.Errorf("finish task %d: %w", e.TaskID, err)
 		}
 	}
-	b.ended = nil
+	b.ended, b.want = nil, b.want.Looking()
 	err := db.exchange(ctx, b, &all)
 	return all, err
 }
@@ -100,9 +100,10 @@ func (db *DB) exchange(ctx context.Context, b batch, a *answer) error {
 		b.claim = rand.Int64()
 		got, err := db.hot.exchange(ctx, b)
 		if err != nil {
-			if len(b.want.Parts()) > 0 && db.dialect.fails(err) == unsure {
+			if b.want.Any() && db.dialect.fails(err) == unsure {
 				db.adopt(b.orphan(b.claim))
 			}
+			b.want = b.want.Looking() // what an outcome readied may be there already
 			return err
 		}
 		a.finished = append(a.finished, got.finished...)

@@ -78,7 +78,7 @@ func FinishStatement(done []task.Outcome) (text string, args []any) {
 	for i, o := range done {
 		rows[i] = prepare(o)
 	}
-	return finishing(nil, rows)
+	return partsOf(rows).text(), finishArgs(nil, rows)
 }
 
 // ClaimText is the text whose plan is checked.

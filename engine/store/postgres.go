@@ -24,6 +24,7 @@ type postgres struct {
 	plain  *pgxpool.Pool
 	clock  func() time.Time // nil: the server's
 	floors floors
+	texts  texts
 	bell   *pgBell
 }
 

@@ -1,6 +1,9 @@
 package store
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // pgFinish writes outcomes. Deleting the lease is what proves that the task is
 // still the caller's. Several parts write task_queue, but never the same row: what
@@ -27,9 +30,12 @@ WITH done AS MATERIALIZED (
   RETURNING t.id, t.fence, t.run_id, t.step, t.type, t.priority, t.moves, t.attempt + d.unspent::int AS attempt, t.worker, t.claimed_at, t.run_at,
     t.state AS to_state, t.reason, t.phase, t.continue_on_error, t.parent_id, t.limits, t.circuit, t.failure,
     d.delay_us, d.warning, d.logged, d.took_ms, coalesce($1::timestamptz, clock_timestamp()) AS at
-), told AS (
+)`
+
+// pgTell writes the log of the attempts.
+const pgTell = `, told AS (
   INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, worker, reason, failure, claimed_at, took_ms, at)
-  SELECT id, moves, 'pending', to_state, attempt, fence, worker, reason, logged::jsonb, claimed_at, took_ms, at FROM fin
+  SELECT id, moves, 'pending', to_state, attempt, fence, worker, reason, logged::jsonb, claimed_at, took_ms, at FROM fin{told}
 )`
 
 // What is known of outcomes: all there can be, or of tasks that simply succeeded.
@@ -71,70 +77,6 @@ const pgCircuit = `, counted AS (
   DELETE FROM circuit_probe p USING fin WHERE p.task_id = fin.id
 )`
 
-// pgFlow readies what waited for tasks of a run, and counts down and settles the
-// runs. An element counts for the row of its step and not for the run. What waits
-// for elements goes on however they ended.
-const pgFlow = `, hit AS MATERIALIZED (
-  SELECT dep.task_id, count(*)::int AS n, (count(*) FILTER (WHERE fin.to_state <> 'success' AND NOT fin.continue_on_error))::int AS bad
-  FROM fin JOIN task_dependency dep ON dep.needs_id = fin.id WHERE fin.to_state NOT IN ('pending', 'waiting') GROUP BY dep.task_id
-), stand AS MATERIALIZED (
-  SELECT t.id, t.state, hit.n, hit.bad FROM hit JOIN task_queue t ON t.id = hit.task_id WHERE t.state IN ('blocked', 'waiting') ORDER BY t.id FOR UPDATE OF t
-), next AS (
-  UPDATE task_queue t SET
-    unmet = t.unmet - stand.n, unmet_failed = t.unmet_failed + stand.bad,
-    state = CASE WHEN {released} THEN 'pending' ELSE t.state END,
-    reason = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.reason END,
-    detail = CASE WHEN {released} AND t.state = 'waiting' THEN 'joined' ELSE t.detail END,
-    moves = CASE WHEN {released} THEN t.moves + 1 ELSE t.moves END
-  FROM stand WHERE t.id = stand.id AND t.state = stand.state
-  RETURNING t.id, t.run_id, t.type, t.priority, t.state, t.reason, stand.state AS from_state, t.unmet, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
-), told_next AS (
-  INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at)
-  SELECT id, moves, from_state, 'pending', attempt, fence, CASE WHEN from_state = 'waiting' THEN reason END, at FROM next WHERE state = 'pending'
-), ready AS (
-  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM next WHERE state = 'pending' AND limits IS NULL RETURNING task_id
-), ready_held AS (
-  INSERT INTO task_held (task_id, gate, priority) SELECT id, ` + pgGate + `, priority FROM next WHERE state = 'pending' AND limits IS NOT NULL RETURNING task_id
-), undecided AS (
-  INSERT INTO task_undecided (task_id) SELECT id FROM next WHERE state = 'blocked' AND unmet = 0 ON CONFLICT DO NOTHING RETURNING task_id
-), tally AS MATERIALIZED (
-  SELECT run_id, count(*)::int AS n,
-    (count(*) FILTER (WHERE to_state <> 'success' AND NOT continue_on_error AND phase <> 'finally'))::int AS failed,
-    (count(*) FILTER (WHERE CASE WHEN to_state = 'success' THEN warning IS NOT NULL ELSE continue_on_error OR phase = 'finally' END))::int AS warned
-  FROM fin WHERE run_id IS NOT NULL AND step IS NOT NULL AND parent_id IS NULL AND to_state NOT IN ('pending', 'waiting') GROUP BY run_id
-), open_run AS MATERIALIZED (
-  SELECT r.id, y.n, y.failed, y.warned FROM tally y JOIN run r ON r.id = y.run_id ORDER BY r.id FOR UPDATE OF r
-), settled AS (
-  UPDATE run r SET
-    open_steps = r.open_steps - y.n, failed_steps = r.failed_steps + y.failed, warned_steps = r.warned_steps + y.warned,
-    status = CASE WHEN r.open_steps > y.n OR r.later_steps > 0 THEN r.status
-      WHEN r.stopped = 'cancelled' THEN 'cancelled' WHEN r.stopped IS NOT NULL OR r.failed_steps + y.failed > 0 THEN 'error'
-      WHEN r.warned_steps + y.warned > 0 THEN 'warning' ELSE 'success' END,
-    finished_at = CASE WHEN r.open_steps <= y.n AND r.later_steps = 0 THEN coalesce($1::timestamptz, clock_timestamp()) END
-  FROM open_run y WHERE r.id = y.id AND r.status IN ('pending', 'running', 'waiting')
-  RETURNING r.id, r.open_steps, r.later_steps, r.parent_task, r.finished_at
-), next_phase AS (
-  INSERT INTO run_undecided (run_id) SELECT id FROM settled WHERE open_steps = 0 AND later_steps > 0 ON CONFLICT DO NOTHING RETURNING run_id
-)`
-
-// pgChild wakes the tasks that wait for the runs that are over.
-const pgChild = `, child AS (
-  UPDATE task_queue t SET state = 'pending', reason = 'child', detail = 'child', moves = t.moves + 1
-  FROM settled s WHERE t.id = s.parent_task AND t.state = 'waiting' AND s.finished_at IS NOT NULL
-  RETURNING t.id, t.type, t.priority, t.run_id, t.moves, t.attempt, t.fence, t.limits, coalesce($1::timestamptz, clock_timestamp()) AS at
-), told_child AS (
-  INSERT INTO task_log (task_id, seq, from_state, to_state, attempt, fence, reason, at) SELECT id, moves, 'waiting', 'pending', attempt, fence, 'child', at FROM child
-), child_later AS (
-  DELETE FROM task_later l USING child WHERE l.task_id = child.id
-), child_ready AS (
-  INSERT INTO task_ready (task_id, type, priority, run_id) SELECT id, type, priority, run_id FROM child WHERE limits IS NULL
-), child_held AS (
-  INSERT INTO task_held (task_id, gate, priority) SELECT id, ` + pgGate + `, priority FROM child WHERE limits IS NOT NULL
-)`
-
-// pgReleased is when a task that waited for others moves on without a decision.
-const pgReleased = `t.unmet = stand.n AND (t.state = 'waiting' OR t.unmet_failed + stand.bad = 0 AND t.condition IS NULL)`
-
 // pgEffects makes the tasks that send messages and notes the artifacts. A message
 // whose key is known is left alone.
 const pgEffects = `, message AS (
@@ -157,20 +99,9 @@ const pgEffects = `, message AS (
     AS a(id, fence, kind, name, digest, size_bytes, row_count, origin) JOIN fin USING (id, fence)
 )`
 
-// What a finishing statement returns: the holds it hit, and, of a run, what
-// became of others under negative ids.
-const (
-	pgFinished = `
-SELECT id, fence FROM fin`
-	pgFollowed = `
-UNION ALL SELECT -1, (SELECT count(*) FROM ready)
-UNION ALL SELECT -2, (SELECT count(*) FROM undecided) + (SELECT count(*) FROM next_phase)
-UNION ALL SELECT -3, (SELECT count(*) FROM ready_held)`
-)
-
 // parts says what the outcomes of a batch ask for. Most batches ask for little, and
 // what a statement does not have costs nothing.
-type parts struct{ plain, again, dead, slots, circuit, flow, child, effects bool }
+type parts struct{ plain, again, dead, slots, circuit, flow, child, effects, hand bool }
 
 func partsOf(rows []ended) parts {
 	p := parts{plain: true}
@@ -188,6 +119,29 @@ func partsOf(rows []ended) parts {
 	return p
 }
 
+// args is how many arguments the statement has before those of pgHand.
+func (p parts) args() int {
+	switch {
+	case p.effects:
+		return 26
+	case p.plain:
+		return 5
+	}
+	return 14
+}
+
+// texts are the finishing statements put together so far.
+type texts struct{ all sync.Map }
+
+func (t *texts) of(p parts) string {
+	if text, ok := t.all.Load(p); ok {
+		return text.(string) //nolint:forcetypeassert // Nothing else is kept.
+	}
+	text := p.text()
+	t.all.Store(p, text)
+	return text
+}
+
 // text puts a finishing statement together.
 func (p parts) text() string {
 	var b strings.Builder
@@ -195,26 +149,39 @@ func (p parts) text() string {
 	for _, part := range []struct {
 		wanted bool
 		text   string
-	}{{p.again, pgAgain}, {p.dead, pgDead}, {p.slots, pgSlots}, {p.circuit, pgCircuit}, {p.flow, pgFlow}, {p.child, pgChild}, {p.effects, pgEffects}} {
+	}{{p.again, pgAgain}, {p.dead, pgDead}, {p.slots, pgSlots}, {p.circuit, pgCircuit}, {p.flow, pgFlow}, {p.child, pgChild}, {p.effects, pgEffects}, {true, pgTell}} {
 		if part.wanted {
 			b.WriteString(part.text)
 		}
 	}
-	b.WriteString(pgFinished)
-	if p.flow {
-		b.WriteString(pgFollowed)
+	switch {
+	case p.hand:
+		b.WriteString(pgHand + pgFinishedHanding)
+	case p.flow:
+		b.WriteString(pgFinished + pgFollowed)
+	default:
+		b.WriteString(pgFinished)
 	}
-	state, reason, again, finished := "d.to_state", "d.reason", "", "coalesce($1::timestamptz, clock_timestamp())"
-	if p.again {
-		// An attempt of a stopped run does not come back.
-		state = "CASE WHEN d.to_state IN ('pending', 'waiting') THEN CASE WHEN t.stop IS NULL THEN d.to_state ELSE 'cancelled' END ELSE d.to_state END"
-		reason = "CASE WHEN d.to_state IN ('pending', 'waiting', 'cancelled') THEN coalesce(t.stop, d.reason) ELSE d.reason END"
-		again = "run_at = CASE WHEN d.to_state IN ('pending', 'waiting') THEN " + finished + " + d.delay_us * interval '1 microsecond' ELSE t.run_at END,\n    "
-		finished = "CASE WHEN d.to_state NOT IN ('pending', 'waiting') OR t.stop IS NOT NULL THEN " + finished + " END"
-	}
-	columns := pgAllColumns
+	words := append(p.ends(), p.releases()...)
 	if p.plain {
-		columns = pgPlainColumns
+		words = append(words, "{columns}", pgPlainColumns)
+	} else {
+		words = append(words, "{columns}", pgAllColumns)
 	}
-	return strings.NewReplacer("{columns}", columns, "{state}", state, "{reason}", reason, "{again}", again, "{finished}", finished, "{released}", pgReleased).Replace(b.String())
+	return strings.NewReplacer(words...).Replace(b.String())
+}
+
+// ends are the words for how tasks end.
+func (p parts) ends() []string {
+	now := "coalesce($1::timestamptz, clock_timestamp())"
+	if !p.again {
+		return []string{"{state}", "d.to_state", "{reason}", "d.reason", "{again}", "", "{finished}", now}
+	}
+	return []string{
+		// An attempt of a stopped run does not come back.
+		"{state}", "CASE WHEN d.to_state IN ('pending', 'waiting') THEN CASE WHEN t.stop IS NULL THEN d.to_state ELSE 'cancelled' END ELSE d.to_state END",
+		"{reason}", "CASE WHEN d.to_state IN ('pending', 'waiting', 'cancelled') THEN coalesce(t.stop, d.reason) ELSE d.reason END",
+		"{again}", "run_at = CASE WHEN d.to_state IN ('pending', 'waiting') THEN " + now + " + d.delay_us * interval '1 microsecond' ELSE t.run_at END,\n    ",
+		"{finished}", "CASE WHEN d.to_state NOT IN ('pending', 'waiting') OR t.stop IS NOT NULL THEN " + now + " END",
+	}
 }

@@ -17,8 +17,8 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	var send pgx.Batch
 	now := p.instant()
 	if len(b.ended) > 0 {
-		text, args := finishing(now, b.ended)
-		send.Queue(text, args...).Query(a.readFinished)
+		text, args, read := p.finishing(now, b)
+		send.Queue(text, args...).Query(func(rows pgx.Rows) error { return read(&a, rows) })
 	}
 	for _, w := range b.want.Parts() {
 		c := p.claiming(now, b, w)
@@ -95,8 +95,19 @@ func (a *answer) readFinished(rows pgx.Rows) error {
 	return err
 }
 
-// finishing returns the statement that writes the outcomes, with its arguments.
-func finishing(now *time.Time, rows []ended) (text string, args []any) {
+// finishing returns the statement that writes the outcomes, with its arguments,
+// and what reads its answer.
+func (p *postgres) finishing(now *time.Time, b batch) (text string, args []any, read func(*answer, pgx.Rows) error) {
+	parts, args := partsOf(b.ended), finishArgs(now, b.ended)
+	parts.hand = parts.flow && b.want.Next+b.want.HeavyNext > 0
+	if !parts.hand {
+		return p.texts.of(parts), args, (*answer).readFinished
+	}
+	lease := b.want.Lease
+	return p.texts.of(parts), append(args, handArgs(b)...), func(a *answer, rows pgx.Rows) error { return a.readHanding(rows, lease) }
+}
+
+func finishArgs(now *time.Time, rows []ended) (args []any) {
 	n := len(rows)
 	ids, fences, delays, took := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	to, reasons := make([]string, n), make([]*string, n)
@@ -119,7 +130,7 @@ func finishing(now *time.Time, rows []ended) (text string, args []any) {
 		args = append(args, messageArrays(rows)...)
 		args = append(args, artifactArrays(rows)...)
 	}
-	return p.text(), args
+	return args
 }
 
 func messageArrays(rows []ended) []any {
@@ -153,28 +164,58 @@ func (a *answer) readClaimed(rows pgx.Rows, lease time.Duration) (took time.Dura
 	defer rows.Close()
 	var us int64
 	for rows.Next() {
-		var c task.Claimed
-		var payload, refs, retry, each, forEach, run []byte
-		var timeout int64
-		var at *time.Time
-		err := rows.Scan(&us, &c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs,
-			&c.Attempt, &c.Crashes, &retry, &timeout, &c.Priority, &at,
-			&each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken, &run)
+		c, err := scanClaim(rows, &us, lease)
 		if err != nil {
 			return 0, err
 		}
-		if c.TaskID == 0 {
-			continue
+		if c.TaskID != 0 {
+			a.claimed = append(a.claimed, c)
 		}
-		c.At, c.Lease, c.Each, c.ForEach = at.UTC(), lease, each, forEach
-		fillClaimed(&c, payload, refs, retry, timeout)
-		if run != nil {
-			c.Run = readRun(run)
-		}
-		a.claimed = append(a.claimed, c)
 	}
 	shareRuns(a.claimed)
 	return time.Duration(us) * time.Microsecond, rows.Err()
+}
+
+// readHanding reads what pgFinishedHanding returns.
+func (a *answer) readHanding(rows pgx.Rows, lease time.Duration) error {
+	defer rows.Close()
+	for rows.Next() {
+		var handed int64
+		c, err := scanClaim(rows, &handed, lease)
+		switch {
+		case err != nil:
+			return err
+		case handed > 0:
+			a.readied++
+			a.claimed = append(a.claimed, c)
+		case c.TaskID < 0:
+			a.readied += int(c.Fence)
+			a.undecided, a.held = a.undecided || c.Attempt > 0, a.held || c.Crashes > 0
+		default:
+			a.finished = append(a.finished, c.Hold)
+		}
+	}
+	return rows.Err()
+}
+
+// scanClaim reads a row of a claim, behind a number.
+func scanClaim(rows pgx.Rows, n *int64, lease time.Duration) (task.Claimed, error) {
+	var c task.Claimed
+	var payload, refs, retry, each, forEach, run []byte
+	var timeout int64
+	var at *time.Time
+	err := rows.Scan(n, &c.TaskID, &c.Fence, &c.RunID, &c.Step, &c.Element, &c.Type, &c.Key, &payload, &refs,
+		&c.Attempt, &c.Crashes, &retry, &timeout, &c.Priority, &at,
+		&each, &forEach, &c.MaxParallel, &c.ContinueOnError, &c.Limited, &c.Circuit, &c.Woken, &run)
+	if err != nil || at == nil {
+		return c, err
+	}
+	c.At, c.Lease, c.Each, c.ForEach = at.UTC(), lease, each, forEach
+	fillClaimed(&c, payload, refs, retry, timeout)
+	if run != nil {
+		c.Run = readRun(run)
+	}
+	return c, nil
 }
 
 // fillClaimed reads what stands as JSON in the row of a claimed task. What a

@@ -13,6 +13,9 @@ import (
 type readyKey struct{ priority, id int64 }
 
 func (tx *liteTx) claim(ctx context.Context, b batch, a *answer) error {
+	if a.readied > 0 {
+		b.want = b.want.Looking() // which costs little here
+	}
 	parts := b.want.Parts()
 	if len(parts) == 0 {
 		return nil

@@ -161,6 +161,21 @@ type Want struct {
 	HeavyTypes  []string // step types it knows that take a processor or much memory
 	HeavyOldest int      // how many of Heavy go to the tasks that wait longest
 	Lease       time.Duration
+
+	// Next and HeavyNext are how many of what the outcomes of the same call ready may be
+	// claimed with them, of Types and HeavyTypes, whatever their priority: for a worker
+	// that has just found nothing else to claim. Where they are given, N and Heavy are 0.
+	Next      int
+	HeavyNext int
+}
+
+// Any reports whether a call may claim anything.
+func (w Want) Any() bool { return w.N > 0 || w.Heavy > 0 || w.Next > 0 || w.HeavyNext > 0 }
+
+// Looking asks for the same slots by a look for whatever can be claimed.
+func (w Want) Looking() Want {
+	w.N, w.Heavy, w.Next, w.HeavyNext = w.N+w.Next, w.Heavy+w.HeavyNext, 0, 0
+	return w
 }
 
 // Parts returns the claims that make up a Want: one for each kind of slot that is
