@@ -82,6 +82,9 @@ func (c *Calendar) Name() string { return c.data.Name }
 // Data returns what the calendar was made of. It must not be changed.
 func (c *Calendar) Data() Data { return c.data }
 
+// Parts returns what a calendar was combined from; nil for one that was not.
+func (c *Calendar) Parts() []*Calendar { return slices.Clone(c.parts) }
+
 // A DateInfo is what a calendar says of a date.
 type DateInfo struct {
 	Business bool
