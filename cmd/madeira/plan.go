@@ -82,7 +82,7 @@ type jobPlan struct {
 	Overlap string           `json:"overlap"`
 	Period  *calendar.Period `json:"period"`
 	Key     string           `json:"upstream_key"`
-	Unknown string           `json:"unknown"` // why period and key of a run now cannot be told; "" when they can
+	Unknown string           `json:"unknown"` // why the key of a run now cannot be told; "" when it can
 	Inputs  []inputPlan      `json:"inputs"`
 	Steps   phasesPlan       `json:"steps"`
 	State   string           `json:"state"` // why the state database was not asked; "" when it was
@@ -114,23 +114,18 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 		Name: job.Name, File: displayPath(job.Path), Digest: job.Digest, Overlap: string(job.Overlap),
 		Inputs: describeInputs(job, inputs), Steps: planPhases(job, 0), zone: job.Location, Past: []duePlan{}, Next: []duePlan{},
 	}
-	request := scheduler.Request{DueAt: now, Inputs: inputs, PeriodLabel: o.period}
-	run, err := scheduler.Freeze(job, request)
+	if plan.Period, err = planPeriod(job, o.period, now); err != nil {
+		return usage("--period: %w", err)
+	}
+	run, err := scheduler.Freeze(job, scheduler.Request{DueAt: now, Inputs: inputs, PeriodLabel: o.period})
 	var bad *scheduler.RequestError
 	switch {
 	case err == nil:
 		plan.Key = run.Run.Key
-		if run.Run.Period != nil {
-			plan.Period = &calendar.Period{}
-			err = json.Unmarshal(run.Run.Period, plan.Period)
-		}
-	case errors.As(err, &bad) && (bad.Field == "inputs" && len(o.inputs) == 0 || o.period == "" && bad.Field != "inputs"):
-		plan.Unknown, err = bad.Err.Error(), nil // it is not what was asked for that is wrong
+	case errors.As(err, &bad) && (bad.Field != "inputs" || len(o.inputs) == 0):
+		plan.Unknown = bad.Err.Error() // it is not what was asked for that is wrong
 	default:
 		return usage("%w", err)
-	}
-	if err != nil {
-		return err
 	}
 	state, closeState := p.peek(ctx, filepath.Dir(job.Path), job)
 	defer closeState()
@@ -142,6 +137,22 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 	}
 	plan.write(p.stdout, job)
 	return nil
+}
+
+// planPeriod returns the period of a label, or that of an instant, or nil for a job
+// without one.
+func planPeriod(job *jobs.Job, label string, now time.Time) (*calendar.Period, error) {
+	if job.Period == nil {
+		if label != "" {
+			return nil, errors.New("the job has no period; leave it out")
+		}
+		return nil, nil
+	}
+	period, err := job.Period.At(now, job.Location)
+	if label != "" {
+		period, err = job.Period.Parse(label, job.Location)
+	}
+	return &period, err
 }
 
 // findJob returns the job of a file, or the one of a name in the files below the

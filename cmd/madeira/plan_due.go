@@ -181,7 +181,7 @@ func nextDue(ctx context.Context, job *jobs.Job, inputs map[string]json.RawMessa
 		if v.Key != "" && v.Outcome == "run" {
 			keys[v.Key] = v.Local
 		}
-		first = first && v.Outcome == "skip"
+		first = first && next.due.Skipped != ""
 		list = append(list, v)
 		step(next, next.due.At)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"madeira/jobs"
+	"madeira/jobs/step"
 )
 
 // phasesPlan are the steps of a job.
@@ -90,10 +91,14 @@ func (plan jobPlan) write(out io.Writer, job *jobs.Job) {
 		var rows [][]string
 		for _, i := range plan.Inputs {
 			value := string(i.Value)
-			if i.Value == nil {
+			var file step.File
+			switch {
+			case i.Value == nil:
 				value = "-"
+			case i.Type == "file" && json.Unmarshal(i.Value, &file) == nil:
+				value = fmt.Sprintf("%s  %d bytes  %s", file.Name, file.Size, file.Digest)
 			}
-			rows = append(rows, []string{"  " + i.Name, i.Type, cut(value, 80), i.From})
+			rows = append(rows, []string{"  " + i.Name, i.Type, cut(value, 120), i.From})
 		}
 		writeTable(out, rows)
 	}
