@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"madeira/engine/task"
 )
 
-// Rerun makes a new version of a run that is over from its frozen rows, whatever
-// became of its file since. Old rows are left as they are: what is not done again
-// is a success of the new run that points at the outputs of the old.
+// Rerun makes a new version of a run that is over from its frozen rows; steps that
+// run again are those of the job's file where the caller hands it in. Old rows are
+// left as they are: what is not done again is a success of the new run that points
+// at the outputs of the old. What makes no sense is a *task.RerunError, a
+// *task.GraphError or a *RunStateError.
 func (db *DB) Rerun(ctx context.Context, r task.Rerun) (task.Run, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -25,7 +25,7 @@ func (db *DB) Rerun(ctx context.Context, r task.Rerun) (task.Run, error) {
 	var made task.Run
 	for range tries {
 		err = db.write(ctx, func(ctx context.Context, tx txn) (err error) {
-			made, err = tx.rerun(ctx, r, id.String())
+			made, err = tx.rerun(ctx, r, asRun{id: id.String(), trigger: "manual"})
 			return err
 		})
 		if !errors.Is(err, errEnded) {
@@ -48,9 +48,21 @@ type oldRun struct {
 	ids         map[string]int64 // of its steps
 }
 
+// asRun says which row the new run gets and what makes it.
+type asRun struct {
+	id      string
+	trigger string
+	parent  int64 // the task that waits for it; 0: none
+}
+
 type oldStep struct {
 	ID       int64
 	Step     string
+	Type     string
+	Source   bool
+	Each     document
+	Runs     string // its condition
+	Excused  bool   // continue_on_error
 	State    task.State
 	Reason   string
 	Phase    task.Phase
@@ -62,8 +74,8 @@ type oldStep struct {
 	Warned   bool
 }
 
-func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, error) {
-	if made, err := tx.findRun(ctx, id); !errors.Is(err, ErrNotFound) {
+func (tx txn) rerun(ctx context.Context, r task.Rerun, as asRun) (task.Run, error) {
+	if made, err := tx.findRun(ctx, as.id); !errors.Is(err, ErrNotFound) {
 		return made, err // by a try whose answer was lost
 	}
 	old, err := tx.oldRun(ctx, r.RunID)
@@ -78,15 +90,14 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, err
 	if err != nil {
 		return task.Run{}, err
 	}
-	overrides, err := json.Marshal(r.Overrides)
+	n, err := newVersion(r, old, as, reusesWhatChanged(r, steps, fates))
 	if err != nil {
 		return task.Run{}, err
 	}
-	n := task.NewRun{Run: old.Run, Again: true, Concurrency: old.concurrency}
-	n.Run.ID, n.Run.RerunOf, n.Run.RepeatedOf, n.Run.ParentTask, n.Run.Trigger = id, old.ID, "", 0, "manual"
-	n.Run.Actor, n.Run.Reason, n.Run.Overrides = r.Action.Actor, r.Action.Reason, nil
-	if len(r.Overrides) > 0 {
-		n.Run.Overrides = overrides
+	if r.Now != nil {
+		if err := tx.saveJob(ctx, r.Now.Job); err != nil {
+			return task.Run{}, err
+		}
 	}
 	if tx, err = tx.turning(ctx, n); err != nil {
 		return task.Run{}, err
@@ -105,7 +116,7 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, err
 	if _, err := tx.settleVersion(ctx, n); err != nil {
 		return task.Run{}, err
 	}
-	c := copying{r: r, old: old, run: id, fates: fates, needs: needsOf(steps)}
+	c := copying{r: r, old: old, run: as.id, fates: fates, needs: needsOf(steps)}
 	if err := tx.copyRun(ctx, &c); err != nil {
 		return task.Run{}, err
 	}
@@ -113,11 +124,44 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, id string) (task.Run, err
 		return task.Run{}, err
 	}
 	r.Action.Action, r.Action.Subject = "rerun", "run:"+old.ID
-	r.Action.Detail, _ = json.Marshal(map[string]any{"run": id, "from": r.From, "step": r.Step, "only_failed": r.OnlyFailed, "set": r.Overrides}) // texts always marshal
+	r.Action.Detail, _ = json.Marshal(map[string]any{"run": as.id, "from": r.From, "step": r.Step, "only_failed": r.OnlyFailed, "set": r.Overrides, "frozen": r.Now == nil}) // texts always marshal
 	if err := tx.audit(ctx, r.Action); err != nil {
 		return task.Run{}, err
 	}
-	return tx.findRun(ctx, id)
+	return tx.findRun(ctx, as.id)
+}
+
+// newVersion is the row of the new run.
+func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) (task.NewRun, error) {
+	n := task.NewRun{Run: old.Run, Again: true, Concurrency: old.concurrency}
+	n.Run.ID, n.Run.RerunOf, n.Run.RepeatedOf, n.Run.ParentTask, n.Run.Trigger = as.id, old.ID, "", as.parent, as.trigger
+	n.Run.Actor, n.Run.Reason, n.Run.Overrides, n.Run.Stopped = r.Action.Actor, r.Action.Reason, nil, ""
+	if r.Inputs != nil {
+		n.Run.Inputs = r.Inputs
+	}
+	if r.Now != nil {
+		n.Run.BaseDir, n.Run.Connections, n.Run.Timeout = r.Now.Run.BaseDir, r.Now.Run.Connections, r.Now.Run.Timeout
+		n.Concurrency = r.Now.Concurrency
+	}
+	if r.Now != nil && !mixed {
+		n.Run.JobDigest, n.Run.JobCommit = r.Now.Run.JobDigest, r.Now.Run.JobCommit
+	}
+	if len(r.Overrides) == 0 {
+		return n, nil
+	}
+	overrides, err := json.Marshal(r.Overrides)
+	n.Run.Overrides = overrides
+	return n, err
+}
+
+// reusesWhatChanged reports whether a step that is taken over does something else
+// in the job's file by now. Such a run keeps the digest of the old one: asked for
+// again, the job as it stands has not been done.
+func reusesWhatChanged(r task.Rerun, steps []task.OldStep, fates map[string]task.Fate) bool {
+	if r.Now == nil {
+		return false
+	}
+	return slices.ContainsFunc(task.Changed(steps, r.Now.Tasks), func(name string) bool { return fates[name] != task.FateAgain })
 }
 
 func needsOf(steps []task.OldStep) map[string][]string {
@@ -161,7 +205,7 @@ func (tx txn) oldRun(ctx context.Context, id string) (*oldRun, error) {
 // oldSteps reads the steps of a run, without their elements.
 func (tx txn) oldSteps(ctx context.Context, old *oldRun) ([]task.OldStep, error) {
 	err := tx.NewRaw(`SELECT id, step, state, coalesce(reason, '') AS reason, phase, refs, payload, elements, for_each IS NOT NULL AS for_each,
-		condition IS NOT NULL AS cond, warning IS NOT NULL AS warned
+		type, source, for_each AS each, coalesce(condition, '') AS runs, continue_on_error AS excused, condition IS NOT NULL AS cond, warning IS NOT NULL AS warned
 		FROM `+old.tasks+` WHERE run_id = ? AND step IS NOT NULL AND parent_id IS NULL ORDER BY id`, old.ID).Scan(ctx, &old.steps)
 	if err != nil {
 		return nil, fmt.Errorf("read the steps of run %s: %w", old.ID, err)
@@ -185,11 +229,59 @@ func (tx txn) oldSteps(ctx context.Context, old *oldRun) ([]task.OldStep, error)
 	for i, s := range old.steps {
 		old.ids[s.Step] = s.ID
 		steps[i] = task.OldStep{Step: s.Step, State: s.State, Reason: s.Reason, Phase: s.Phase, Needs: needs[s.ID], ForEach: s.ForEach}
+		if steps[i].Frozen, err = s.frozen(); err != nil {
+			return nil, err
+		}
 		if err := json.Unmarshal(s.Refs, &steps[i].Refs); err != nil {
 			return nil, fmt.Errorf("read what step %s refers to: %w", s.Step, err)
 		}
 	}
 	return steps, nil
+}
+
+// frozen is what the step does.
+func (s oldStep) frozen() (task.NewTask, error) {
+	t := task.NewTask{
+		Step: s.Step, Type: s.Type, Source: s.Source, Settings: json.RawMessage(s.Payload), Condition: s.Runs, Phase: s.Phase,
+		ForEach: json.RawMessage(s.Each), ContinueOnError: s.Excused,
+	}
+	if s.Elements != nil {
+		var e perElement
+		if err := json.Unmarshal(s.Elements, &e); err != nil {
+			return t, fmt.Errorf("read what the elements of step %s get: %w", s.Step, err)
+		}
+		t.EachCondition = e.Condition
+	}
+	return t, nil
+}
+
+// OldSteps returns a run that is over with its steps as they ended, for whoever
+// plans a rerun. The error is that of Rerun.
+func (db *DB) OldSteps(ctx context.Context, id string) (run task.Run, steps []task.OldStep, err error) {
+	err = db.write(ctx, func(ctx context.Context, tx txn) error {
+		old, err := tx.oldRun(ctx, id)
+		if err != nil {
+			return err
+		}
+		run = old.Run
+		steps, err = tx.oldSteps(ctx, old)
+		return err
+	})
+	return run, steps, err
+}
+
+// LastVersion returns the newest version of a key, whatever became of it, or
+// ErrNotFound.
+func (db *DB) LastVersion(ctx context.Context, job, key string) (task.Run, error) {
+	var id []string
+	err := db.read.NewRaw("SELECT CAST(run_id AS text) FROM run_key WHERE job = ? AND upstream_key = ? ORDER BY version DESC LIMIT 1", job, key).Scan(ctx, &id)
+	if err == nil && len(id) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return task.Run{}, fmt.Errorf("find the last run of %s %s: %w", job, key, err)
+	}
+	return db.Run(ctx, id[0])
 }
 
 // reuseArtifacts copies what the artifacts of reused tasks are kept under to the new run, so
@@ -198,38 +290,4 @@ func (tx txn) reuseArtifacts(ctx context.Context, run string) error {
 	return tx.exec(ctx, `INSERT INTO artifact (task_id, run_id, kind, name, digest, size_bytes, row_count, origin, created_at)
 		SELECT t.id, t.run_id, a.kind, a.name, a.digest, a.size_bytes, a.row_count, a.origin, a.created_at
 		FROM task_queue t JOIN artifact a ON a.task_id = t.reused_of WHERE t.run_id = ? AND t.reason = 'reused'`, run)
-}
-
-// override replaces settings of a frozen step. A name that the job does not give
-// to the step is refused: a typing mistake would change nothing, and nobody would
-// notice.
-func override(payload document, settings map[string]json.RawMessage) (document, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(payload, &all); err != nil {
-		return nil, fmt.Errorf("read its settings: %w", err)
-	}
-	for name, value := range settings {
-		if _, known := all[name]; !known {
-			return nil, fmt.Errorf("the job sets no %q there; it sets %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
-		}
-		all[name] = value
-	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	return cleanJSON(raw)
-}
-
-// numbers gives the steps that the new run has their ids.
-func (tx txn) numbers(ctx context.Context, names []string) (map[string]int64, error) {
-	ids, err := tx.dialect.reserve(ctx, tx.Tx, len(names))
-	if err != nil {
-		return nil, fmt.Errorf("number %d tasks: %w", len(names), err)
-	}
-	found := make(map[string]int64, len(names))
-	for i, name := range names {
-		found[name] = ids[i]
-	}
-	return found, nil
 }

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +18,9 @@ type copying struct {
 	fates map[string]task.Fate
 	needs map[string][]string
 	ids   map[string]int64 // of the new steps
+
+	called map[int64]string // runs that did not end well, by the old task that started them
+	pieces []copyRow        // elements of steps that call jobs and that run again
 }
 
 // A copyRow says how a task of the new run differs from the one it is copied from.
@@ -39,6 +42,9 @@ func (tx txn) copyRun(ctx context.Context, c *copying) error {
 	}
 	var err error
 	if c.ids, err = tx.numbers(ctx, names); err != nil {
+		return err
+	}
+	if err := tx.callsOf(ctx, c); err != nil {
 		return err
 	}
 	var rows []copyRow
@@ -105,7 +111,7 @@ func (c *copying) step(s oldStep) (copyRow, []dependencyRow) {
 		row.kept()
 	default:
 		row.state = task.Blocked
-		if row.unmet == 0 && s.Phase == task.PhaseMain && (!s.Cond || c.r.Step != "") {
+		if row.unmet == 0 && s.Phase == task.PhaseMain && (!c.conditional(s) || c.r.Step != "") {
 			row.state = task.Pending
 		}
 	}
@@ -152,12 +158,15 @@ func (tx txn) elementRows(ctx context.Context, c *copying) (rows []copyRow, join
 		}
 		for i := range made {
 			made[i].id = ids[i]
+			if s.Type == task.TypeJob && made[i].state == task.Pending {
+				c.pieces = append(c.pieces, made[i])
+			}
 			joins = append(joins, dependencyRow{TaskID: made[i].parent, NeedsID: ids[i]})
 		}
 		rows = append(rows, made...)
 	}
 	if only != "" && len(rows) == 0 {
-		err = fmt.Errorf("step %s has no elements", name)
+		err = &task.RerunError{Why: "step " + name + " has no elements"}
 	}
 	return rows, joins, err
 }
@@ -167,12 +176,15 @@ func missing(step, element string, old []oldElement) error {
 	for _, e := range old[:min(len(old), 20)] {
 		names = append(names, e.Element)
 	}
-	return fmt.Errorf("step %s has no element %q; it has %s", step, element, strings.Join(names, ", "))
+	return &task.RerunError{Why: fmt.Sprintf("step %s has no element %q; it has %s", step, element, strings.Join(names, ", "))}
 }
 
-// sameList reports whether a step has the same elements again: nothing that it
-// needs runs again.
+// sameList reports whether a step has the same elements again: it ranges over the
+// same, and nothing that it needs runs again.
 func (c *copying) sameList(s oldStep) bool {
+	if now := c.now(s.Step); now != nil && !task.SameJSON(now.ForEach, json.RawMessage(s.Each)) {
+		return false
+	}
 	return !slices.ContainsFunc(c.needs[s.Step], func(n string) bool { return c.fates[n] == task.FateAgain })
 }
 
@@ -191,6 +203,8 @@ func (c *copying) elements(s oldStep, old []oldElement, only string) []copyRow {
 			row.kept()
 		case only != "":
 			row.state, row.reason, row.before = task.Cancelled, task.ReasonLeftOut, task.Pending
+		case c.called[e.ID] != "":
+			row.state = task.Pending
 		default:
 			continue
 		}
@@ -235,39 +249,15 @@ func (tx txn) tellCopies(ctx context.Context, run string) error {
 		WHERE run_id = ? AND moves = 1`, tx.now, run)
 }
 
-// adapt writes what cannot be copied: settings that were overridden, and limits
-// that bear the name of the run.
-func (tx txn) adapt(ctx context.Context, c *copying) error {
-	for _, s := range c.old.steps {
-		if c.fates[s.Step] != task.FateAgain {
-			continue
-		}
-		if set := c.r.Overrides[s.Step]; len(set) > 0 {
-			payload, err := override(s.Payload, set)
-			if err == nil {
-				err = tx.exec(ctx, "UPDATE task_queue SET payload = ? WHERE run_id = ? AND step = ? AND state NOT IN ('success', 'skipped', 'cancelled')", payload, c.run, s.Step)
-			}
-			if err != nil {
-				return fmt.Errorf("override settings of step %s: %w", s.Step, err)
-			}
-		}
-		if s.Elements != nil {
-			if err := tx.exec(ctx, "UPDATE task_queue SET elements = ? WHERE id = ?", c.renamed(s.Elements), c.ids[s.Step]); err != nil {
-				return err
-			}
-		}
+// numbers gives the steps that the new run has their ids.
+func (tx txn) numbers(ctx context.Context, names []string) (map[string]int64, error) {
+	ids, err := tx.dialect.reserve(ctx, tx.Tx, len(names))
+	if err != nil {
+		return nil, fmt.Errorf("number %d tasks: %w", len(names), err)
 	}
-	var limited []struct {
-		ID     int64
-		Limits document
+	found := make(map[string]int64, len(names))
+	for i, name := range names {
+		found[name] = ids[i]
 	}
-	err := tx.NewRaw("SELECT id, limits FROM task_queue WHERE run_id = ? AND parent_id IS NOT NULL AND state = 'pending' AND limits IS NOT NULL", c.run).Scan(ctx, &limited)
-	for _, l := range limited {
-		err = errors.Join(err, tx.exec(ctx, "UPDATE task_queue SET limits = ? WHERE id = ?", c.renamed(l.Limits), l.ID))
-	}
-	return errors.Join(err, tx.reuseArtifacts(ctx, c.run))
-}
-
-func (c *copying) renamed(d document) document {
-	return document(strings.ReplaceAll(string(d), "run/"+c.old.ID+"/", "run/"+c.run+"/"))
+	return found, nil
 }

@@ -82,7 +82,7 @@ func (tx txn) spawn(ctx context.Context, h task.Hold, n task.NewRun) (made task.
 	if err != nil {
 		return made, false, err
 	}
-	if made, err = tx.createRun(ctx, n); err != nil {
+	if made, err = tx.startCalled(ctx, n); err != nil {
 		return made, false, err
 	}
 	if !made.Existing {

@@ -16,7 +16,29 @@ type Rerun struct {
 	OnlyFailed bool   // what did not end well, and everything after it
 	Overrides  map[string]map[string]json.RawMessage
 	// Overrides are settings by step that replace the frozen ones of steps that run again.
+	Inputs json.RawMessage // object, all inputs of the new run; nil: those of the old
+	Now    *NewRun         // the job as its file stands now: steps that run again are taken from it; nil: as they were frozen then
 	Action Action
+}
+
+// A RerunError says that a rerun is asked for that makes no sense. Asking again in
+// the same way gives the same error.
+type RerunError struct{ Why string }
+
+// Error returns why.
+func (e *RerunError) Error() string { return e.Why }
+
+func senseless(format string, args ...any) error {
+	return &RerunError{Why: fmt.Sprintf(format, args...)}
+}
+
+// A GraphError is why a rerun cannot take steps from the job's file: its graph is
+// no longer that of the run.
+type GraphError struct{ Why string }
+
+// Error says what differs and what can be done all the same.
+func (e *GraphError) Error() string {
+	return "the steps of the job's file are no longer those of the run (" + e.Why + "): run them as they were frozen then, or make a whole new version"
 }
 
 // A Fate is what becomes of a step of the old run in the new one.
@@ -39,6 +61,7 @@ type OldStep struct {
 	Needs   []string
 	Refs    []string
 	ForEach bool
+	Frozen  NewTask // its type, settings, conditions and what it ranges over
 }
 
 // reusable reports whether what a step left can stand for it.
@@ -58,8 +81,18 @@ func SplitElement(name string) (step, element string) {
 }
 
 // Fates decides what becomes of each step. The comparison of an old run has no
-// place in a rerun, which has its version at once.
+// place in a rerun, which has its version at once. The error is a *RerunError or a
+// *GraphError.
 func (r Rerun) Fates(old []OldStep) (map[string]Fate, error) {
+	if r.Now != nil {
+		why := otherGraph(old, r.Now.Tasks)
+		if name, element := SplitElement(r.Step); why == "" && element != "" {
+			why = otherElements(name, old, r.Now.Tasks)
+		}
+		if why != "" {
+			return nil, &GraphError{Why: why}
+		}
+	}
 	steps := make(map[string]OldStep, len(old))
 	for _, s := range old {
 		steps[s.Step] = s
@@ -106,7 +139,7 @@ func (r Rerun) alone(old []OldStep, steps map[string]OldStep) (map[string]Fate, 
 	}
 	for _, ref := range only.Refs {
 		if fates[ref] == FateLeft {
-			return nil, fmt.Errorf("step %s refers to step %s, which left nothing to reuse (%s): rerun from %s", name, ref, steps[ref].State, ref)
+			return nil, senseless("step %s refers to step %s, which left nothing to reuse (%s): rerun from %s", name, ref, steps[ref].State, ref)
 		}
 	}
 	return fates, nil
@@ -127,7 +160,7 @@ func (r Rerun) behind(old []OldStep, steps map[string]OldStep) (map[string]Fate,
 		}
 	}
 	if len(again) == 0 {
-		return nil, fmt.Errorf("no step of run %s failed: say --from STEP, or nothing to do all of it again", r.RunID)
+		return nil, senseless("no step of run %s failed: say --from STEP, or nothing to do all of it again", r.RunID)
 	}
 	again = behind(old, again)
 	fates := map[string]Fate{}
@@ -179,9 +212,9 @@ func mainStep(steps map[string]OldStep, name string) (OldStep, error) {
 			}
 		}
 		slices.Sort(names)
-		return s, fmt.Errorf("the run has no step %q; it has %s", name, strings.Join(names, ", "))
+		return s, senseless("the run has no step %q; it has %s", name, strings.Join(names, ", "))
 	case s.Phase != PhaseMain:
-		return s, fmt.Errorf("step %s belongs to %s and cannot be run by itself", name, s.Phase)
+		return s, senseless("step %s belongs to %s and cannot be run by itself", name, s.Phase)
 	}
 	return s, nil
 }
@@ -189,14 +222,17 @@ func mainStep(steps map[string]OldStep, name string) (OldStep, error) {
 func (r Rerun) checkOverrides(steps map[string]OldStep, fates map[string]Fate) error {
 	for name, settings := range r.Overrides {
 		if _, err := mainStep(steps, name); err != nil && steps[name].Step == "" {
-			return fmt.Errorf("override %s: %w", name, err)
+			return senseless("override %s: %v", name, err)
+		}
+		if steps[name].Frozen.Type == TypeJob {
+			return senseless("override %s: that step runs another job; change what it is handed with an input of this one", name)
 		}
 		if fates[name] != FateAgain {
-			return fmt.Errorf("override %s: that step does not run again in this rerun (%s)", name, fates[name])
+			return senseless("override %s: that step does not run again in this rerun (%s)", name, fates[name])
 		}
 		for setting, value := range settings {
 			if strings.Contains(string(value), "${{") {
-				return fmt.Errorf("override %s.%s: give a value, not an expression", name, setting)
+				return senseless("override %s.%s: give a value, not an expression", name, setting)
 			}
 		}
 	}
