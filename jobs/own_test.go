@@ -45,3 +45,29 @@ steps:
 		}
 	}
 }
+
+// A step type that is not built in takes presets as soon as its schema has the
+// setting.
+func TestCheck_OtherStepTypesTakePresets(t *testing.T) {
+	t.Parallel()
+	schema, err := schemas.Compile("ftp.schema.json", []byte(`{"type": "object", "additionalProperties": false,
+		"required": ["host"], "properties": {"host": {"type": "string"}, "port": {"type": "integer"}, "preset": {"type": "string"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := env(".")
+	types := builtin()
+	types["ftp"] = jobs.StepType{Name: "ftp", Schema: schema}
+	e.Catalog = types
+	e.FS = fstest.MapFS{
+		"job.yaml":          {Data: []byte("name: a\nsteps: [{id: a, uses: ftp, with: {preset: bank, port: 22}}]\n")},
+		"presets/bank.yaml": {Data: []byte("host: bank.example\nport: 21\n")},
+	}
+	checked, problems := jobs.Check([]string{"job.yaml"}, e)
+	if len(checked) != 1 || len(problems) > 0 {
+		t.Fatalf("Check gives %v, want a job", problems)
+	}
+	if got, want := string(checked[0].Steps[0].With), `{"host":"bank.example","port":22}`; got != want {
+		t.Errorf("settings = %s, want %s", got, want)
+	}
+}
