@@ -164,7 +164,7 @@ func TestCheck_SaysWhatIsWrongWithSchedulesAndCalendars(t *testing.T) {
 		{"both", "calendar: cn\nschedule: [{cron: \"0 6 * * *\", business_day: 5, at: \"10:30\"}]", "", "", []string{"team/job.yaml:4:32 yaml.exclusive exclude each other"}},
 		{"no time", "calendar: cn\nschedule: [{business_day: 5}]", "", "", []string{`team/job.yaml:4:12 yaml.missing_field "at" is missing`}},
 		{"values", "calendar: cn\nschedule: [{business_day: 0, at: \"25:00\"}, {business_day: 24, at: [\"10:30\", \"9:30\"]}, {cron: \"0 6 * * *\", roll: nxt}]", "", "", []string{
-			"team/job.yaml:4:27 schedule.business_day 1 to 23", "team/job.yaml:4:34 schedule.at hours and minutes", "team/job.yaml:4:59 value.range 23", "team/job.yaml:4:77 schedule.at hours and minutes", `team/job.yaml:4:113 value.enum did you mean "next"?`}},
+			"team/job.yaml:4:27 schedule.business_day 1 to 23", "team/job.yaml:4:34 schedule.at hours and minutes", "team/job.yaml:4:59 schedule.business_day 1 to 23", "team/job.yaml:4:77 schedule.at hours and minutes", `team/job.yaml:4:113 value.enum did you mean "next"?`}},
 		{"twice", "calendar: cn\nschedule: [{business_day: 5, at: [\"10:30\", \"09:00\"]}, {business_day: 5, at: [\"09:00\", \"10:30\"], calendar: [cn]}]", "", "", []string{"team/job.yaml:4:70 schedule.duplicate business_day 5"}},
 		{"next year", "calendar: cn\nschedule: [{business_day: 5, at: \"10:30\"}]", "", "2026-12-09", []string{`team/job.yaml:4:27 calendar.year calendar "cn", which Madeira ships, has data of 2024 to 2026 and none of 2027`}},
 		{"next year, not needed yet", "calendar: cn\nschedule: [{business_day: 5, at: \"10:30\"}]", "", "2026-12-01", []string{`team/job.yaml:3:11 calendar.ends warning: no data after 2026`}},

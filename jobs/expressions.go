@@ -120,8 +120,10 @@ func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 	if c.doc.vague[v.pointer] {
 		return expr.TypeAny
 	}
-	c.problems = append(c.problems, c.doc.checkPlain(v)...)
 	src, ok := v.value.(string)
+	if !ok || !expr.Has(src) {
+		c.problems = append(c.problems, c.doc.checkPlain(v)...)
+	}
 	if !ok {
 		return literalType(v.value)
 	}

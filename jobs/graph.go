@@ -30,6 +30,9 @@ func (c *checker) graph() {
 }
 
 func (c *checker) needs(s *stepInfo) {
+	if s.values == nil {
+		return // the schema has said that it is no step
+	}
 	at := child(s.pointer, "needs")
 	v, has := s.values["needs"]
 	if !has {

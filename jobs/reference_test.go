@@ -44,7 +44,7 @@ func TestPage_ShowsWhatHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := env(".")
-	e.Channels = nil
+	e.Channels, e.Secrets = nil, nil
 	page := fstest.MapFS{}
 	var names []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n((?:# (presets/[a-z]+.yaml)|name: ([a-z-]+))\n.*?)```").FindAllSubmatch(text, -1) {

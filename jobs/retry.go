@@ -58,7 +58,7 @@ func (c *checker) failures(before []string, retry map[string]any, pointer string
 	named := make([]string, 0, len(values))
 	for i, v := range values {
 		name, _ := v.(string)
-		if name != "" && !strings.Contains(name, ".") {
+		if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" {
 			c.class(key, name, element(pointer, i))
 		}
 		named = append(named, name)

@@ -72,6 +72,10 @@ func (c *checker) typeOf(s *stepInfo) {
 	if s.Uses == "" {
 		return
 	}
+	if expr.Has(s.Uses) {
+		c.declare(s.ID, nil) // that it cannot stand there is said elsewhere
+		return
+	}
 	if s.Uses == callType {
 		c.calls(s)
 		return

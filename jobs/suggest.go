@@ -32,7 +32,8 @@ func meant(name string, known []string) string {
 }
 
 // nearest returns the candidate with the fewest typing mistakes from name, or ""
-// when none is near. Of several the first in alphabetical order is taken.
+// when none is near: then the only one that begins like it. Of several that are as
+// near the first in alphabetical order is taken.
 func nearest(name string, candidates []string) string {
 	sorted := slices.Sorted(slices.Values(candidates))
 	lower := strings.ToLower(name)
@@ -46,7 +47,14 @@ func nearest(name string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
-	return best
+	if best != "" || len(lower) < 3 {
+		return best
+	}
+	begun := func(c string) bool { return strings.HasPrefix(strings.ToLower(c), lower) }
+	if i := slices.IndexFunc(sorted, begun); i >= 0 && !slices.ContainsFunc(sorted[i+1:], begun) {
+		return sorted[i]
+	}
+	return ""
 }
 
 // secretName reports whether a key is named like something that must not be

@@ -44,8 +44,12 @@ func syntaxProblem(text []byte, err error) Problem {
 		p.Line, p.Column, p.Message = line, column, "a tab indents this line; YAML is indented with spaces"
 		return p
 	}
+	if line, column, word, ok := withoutColon(text, p.Line); ok {
+		p.Line, p.Column, p.Message = line, column, fmt.Sprintf("there is no colon behind %q, which has something below it", shorten(word))
+		return p
+	}
 	if line, column, message, ok := locate(text); ok {
-		p.Line, p.Column, p.Message = line, column, message
+		p.Line, p.Column, p.Message = line, column, inOtherWords(message)
 	}
 	p.Message = shortenTo(p.Message, 200)
 	return p
@@ -72,6 +76,42 @@ func locate(text []byte) (line, column int, message string, ok bool) {
 	}
 	at := syntax.GetToken().Position
 	return max(at.Line, 1), max(at.Column, 1), syntax.GetMessage(), true
+}
+
+// inOtherWords says what to do about what the parser has met, where that is known.
+func inOtherWords(message string) string {
+	for met, do := range map[string]string{
+		"mapping value is not allowed in this context": `a text that holds a colon and a blank needs quotes around it`,
+		"is a reserved character":                      "no text begins with it; put quotes around the whole text",
+		"unknown escape character":                     `write \\ for a backslash, or use single quotes, where it is nothing special`,
+		"',' or '}' must be specified":                 "the { before is not closed, or a comma is missing",
+		"',' or ']' must be specified":                 "the [ before is not closed, or a comma is missing",
+		"could not find end character of":              "add it, or take the one at the beginning out",
+	} {
+		if strings.Contains(message, met) {
+			return message + ": " + do
+		}
+	}
+	return message
+}
+
+var loneWord = regexp.MustCompile(`^( *(?:- )?)([A-Za-z_][A-Za-z0-9_-]*)\s*(?:#.*)?$`)
+
+// withoutColon returns a word that stands alone in its line, at or before the one
+// that the parser names, and has lines below it that are indented further.
+func withoutColon(text []byte, named int) (line, column int, word string, ok bool) {
+	all := lines(text)
+	for i := min(named, len(all)) - 1; i >= max(named-3, 0); i-- {
+		m := loneWord.FindStringSubmatch(all[i])
+		if m == nil || i+1 >= len(all) || strings.TrimSpace(all[i+1]) == "" {
+			continue
+		}
+		next := all[i+1]
+		if indent := len(next) - len(strings.TrimLeft(next, " ")); indent > len(m[1]) && strings.Contains(next, ":") {
+			return i + 1, len(m[1]) + 1, m[2], true
+		}
+	}
+	return 0, 0, "", false
 }
 
 // maxLocate bounds the time the second parser can take, which grows with the

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -106,6 +107,8 @@ func (v *violation) wrongForm() {
 func (v *violation) outOfRange() {
 	s := v.schema
 	switch {
+	case v.note.Hint != "":
+		v.add(v.about(cmp.Or(v.note.Code, "value.range"), "must be %s", v.note.Hint))
 	case s.Minimum != nil && s.Maximum != nil:
 		v.add(v.about("value.range", "must be from %s to %s", number(s.Minimum), number(s.Maximum)))
 	case v.keyword == "minimum":
@@ -146,5 +149,35 @@ func (v *violation) wrongSize() {
 		v.add(v.about("value.size", "must not be empty"))
 	default:
 		v.add(v.about("value.size", "must have at least %d %s", low, what))
+	}
+}
+
+// twice reports each entry of a list that stands in it before, up to maxListed.
+func (v *violation) twice() {
+	entries, _ := v.value.([]any)
+	texts := make(map[string]int, len(entries)) // by text where they stand: a list may be long
+	found := 0
+	for i, entry := range entries {
+		if found == maxListed {
+			return
+		}
+		text, isText := entry.(string)
+		first, known := texts[text]
+		if !isText {
+			first = slices.IndexFunc(entries[:min(i, maxListed)], func(other any) bool { return same(entry, other) })
+			known = first >= 0
+		} else if !known {
+			texts[text] = i
+		}
+		if known {
+			found++
+			at := element(v.pointer, i)
+			p := v.doc.Problem(at, "value.duplicate", "%s is the same as %s; remove one", subject(at), subject(element(v.pointer, first)))
+			p.Value = shown(entry)
+			v.add(p)
+		}
+	}
+	if found == 0 {
+		v.add(v.about("value.duplicate", "holds a value twice: %s", v.message))
 	}
 }

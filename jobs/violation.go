@@ -222,7 +222,7 @@ func (v *violation) translate() {
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
 		v.wrongSize()
 	case "uniqueItems":
-		v.add(v.about("value.duplicate", "holds a value twice: %s", v.message))
+		v.twice()
 	default:
 		v.add(v.about("value.invalid", "%s", v.message))
 	}
