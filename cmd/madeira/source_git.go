@@ -268,6 +268,7 @@ func (s *gitSource) tidy(ctx context.Context, now time.Time, needed []string) (e
 	if s.inUse == nil || now.Sub(s.swept) < sweepEvery {
 		return nil
 	}
+	s.swept = now
 	used, err := s.inUse(ctx)
 	if err != nil {
 		return err
@@ -303,6 +304,5 @@ func (s *gitSource) tidy(ctx context.Context, now time.Time, needed []string) (e
 			s.log.WarnContext(ctx, "the files that a run was made with are not here", slog.String("tree", object), slog.String("error", err.Error()))
 		}
 	}
-	s.swept = now
 	return nil
 }
