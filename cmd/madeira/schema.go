@@ -18,8 +18,18 @@ and explains with it what it edits:
   madeira schema job > .vscode/madeira-job.json`,
 	}
 	c.AddCommand(
-		p.oneSchema("job", "Print the schema of job files, the settings of every step type included", "job"),
-		p.oneSchema("config", "Print the schema of madeira.yaml", "madeira"),
+		&cobra.Command{
+			Use:   "job",
+			Short: "Print the schema of job files, the settings of every step type included",
+			Args:  arguments(0, 0),
+			RunE:  func(*cobra.Command, []string) error { return p.printSchema("job") },
+		},
+		&cobra.Command{
+			Use:   "config",
+			Short: "Print the schema of madeira.yaml",
+			Args:  arguments(0, 0),
+			RunE:  func(*cobra.Command, []string) error { return p.printSchema("madeira") },
+		},
 		&cobra.Command{
 			Use:   "step TYPE",
 			Short: "Print the schema of the settings of a step type: " + strings.Join(stepSchemas(), ", "),
@@ -34,11 +44,6 @@ and explains with it what it edits:
 	)
 	group(c)
 	return c
-}
-
-func (p *program) oneSchema(use, short, name string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: arguments(0, 0),
-		RunE: func(*cobra.Command, []string) error { return p.printSchema(name) }}
 }
 
 // printSchema prints a schema, which is JSON whatever was asked for.
