@@ -77,8 +77,24 @@ func checkSchedule(t *testing.T, lines string, today string, calendars map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.FS, e.Root, e.Today = files, ".", at
+	e.FS, e.Root, e.Today, e.Strict = files, ".", at, true
 	return jobs.Check([]string{"team/job.yaml"}, e)
+}
+
+// A job whose calendar has no data of the year that comes is refused on its way into
+// git, and can be run by hand where it is there already.
+func TestCheck_LetsAJobRunWhoseCalendarEnds(t *testing.T) {
+	t.Parallel()
+	e := env(".")
+	e.FS = fstest.MapFS{"job.yaml": {Data: fmt.Appendf(nil, scheduled, "calendar: cn\nschedule: [{business_day: 5, at: \"10:30\"}]")}}
+	e.Today = time.Date(2026, 12, 9, 0, 0, 0, 0, time.UTC)
+	for _, strict := range []bool{true, false} {
+		e.Strict = strict
+		checked, problems := jobs.Check([]string{"job.yaml"}, e)
+		if len(problems) != 1 || problems[0].Code != "calendar.year" || problems[0].IsError() != strict || (len(checked) == 0) != strict {
+			t.Errorf("strict %t: %d jobs and %v; want calendar.year, an error and no job only where it is strict", strict, len(checked), problems)
+		}
+	}
 }
 
 func TestCheck_ReadsEntriesAndNamesThemByWhatMakesTheirInstants(t *testing.T) {

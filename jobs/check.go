@@ -20,6 +20,10 @@ type Env struct {
 	Today   time.Time // schedules have to fire after it
 	Catalog Catalog
 
+	// Strict makes a due time that a calendar has no data for an error, for files on
+	// their way into git. A job that is there already can be run by hand all the same.
+	Strict bool
+
 	// Cron reads the expression of a schedule entry; nil: calendar.NewTimetable.
 	Cron func(spec string, loc *time.Location) (Schedule, error)
 

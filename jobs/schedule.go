@@ -127,7 +127,12 @@ func (r *scheduleReader) entry(m map[string]any, pointer string) {
 	var missing *calendar.YearError
 	switch {
 	case errors.As(err, &missing):
-		r.add(r.doc.Problem(at, "calendar.year", "cannot tell when it is due next: %v", err))
+		p := r.doc.Problem(at, "calendar.year", "cannot tell when it is due next: %v", err)
+		if !r.env.Strict {
+			p.Severity = SeverityWarning
+			r.job.Schedule = append(r.job.Schedule, e)
+		}
+		r.add(p)
 		return
 	case err != nil:
 		r.add(r.doc.Problem(at, specCode(err), "%v", err))

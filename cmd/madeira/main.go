@@ -57,6 +57,9 @@ type program struct {
 	stdout, stderr io.Writer
 	environ        []string
 
+	// strict is Strict of jobs.Env.
+	strict bool
+
 	// schedule reads cron expressions; nil reads the five fields.
 	schedule func(spec string, loc *time.Location) (jobs.Schedule, error)
 

@@ -47,6 +47,7 @@ they are; a key is left alone where the right one is there already.
 			if err != nil {
 				return usage("%w", err)
 			}
+			p.strict = true
 			check := p.checkAll
 			if fix {
 				check = p.fix
@@ -175,7 +176,7 @@ func (p *program) checkIn(fsys fs.FS, root string, paths []string, cfg *config) 
 	if err != nil {
 		return nil, nil, err
 	}
-	env := jobs.Env{FS: fsys, Root: root, Today: time.Now(), Catalog: catalog, Cron: p.schedule}
+	env := jobs.Env{FS: fsys, Root: root, Today: time.Now(), Catalog: catalog, Strict: p.strict, Cron: p.schedule}
 	if cfg != nil {
 		env.Connections, env.Channels = cfg.types()
 		env.Secrets = cfg.secretNames()
