@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -44,50 +43,8 @@ func (d *Document) JSON() json.RawMessage { return d.ordered("", d.Value) }
 // the file: the columns of a step come out in the order a person wrote them in.
 func (d *Document) ordered(pointer string, v any) json.RawMessage {
 	w := jsonWriter{doc: d}
-	w.scalars = encoder(&w.Buffer)
 	w.write(pointer, v)
 	return w.Bytes()
-}
-
-// A jsonWriter writes one value.
-type jsonWriter struct {
-	bytes.Buffer
-	doc     *Document
-	scalars *json.Encoder
-}
-
-func (w *jsonWriter) write(pointer string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		w.WriteByte('{')
-		for i, key := range w.doc.inOrder(pointer, v) {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			w.scalar(key)
-			w.WriteByte(':')
-			w.write(child(pointer, key), v[key])
-		}
-		w.WriteByte('}')
-	case []any:
-		w.WriteByte('[')
-		for i, item := range v {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			w.write(element(pointer, i), item)
-		}
-		w.WriteByte(']')
-	default:
-		w.scalar(v)
-	}
-}
-
-// scalar writes a value that is neither a list nor a mapping, without the line end
-// of the encoder.
-func (w *jsonWriter) scalar(v any) {
-	encode(w.scalars, v)
-	w.Truncate(w.Len() - 1)
 }
 
 // inOrder returns the keys of the mapping at a pointer in the order of the file.
@@ -235,7 +192,7 @@ func child(pointer, key string) string { return pointer + "/" + escape(key) }
 func element(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
 
 func escape(token string) string {
-	if !strings.ContainsAny(token, "~/") {
+	if strings.IndexByte(token, '~') < 0 && strings.IndexByte(token, '/') < 0 {
 		return token
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
@@ -263,24 +220,4 @@ func pathOf(pointer string) string {
 		b.WriteString(shorten(token))
 	}
 	return b.String()
-}
-
-// marshal writes a JSON value. It cannot fail for what a Document holds. What
-// HTML would need escaped is left as it is: a regular expression stays readable.
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	encode(encoder(&b), v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-func encoder(b *bytes.Buffer) *json.Encoder {
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	return e
-}
-
-func encode(e *json.Encoder, v any) {
-	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("write %T as JSON: %v", v, err))
-	}
 }
