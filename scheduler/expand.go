@@ -37,7 +37,7 @@ type Request struct {
 // again in the same way gives the same error.
 type RequestError struct {
 	Job   string
-	Field string // "inputs", "period", "upstream_key", "limits" or "steps"
+	Field string // "inputs", "period", "upstream_key", "limits", "steps" or "schedule"
 	Err   error
 }
 

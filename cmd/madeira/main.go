@@ -153,7 +153,7 @@ and why it stands where it stands is in a database that you can read.`,
 	root.PersistentFlags().StringVar(&p.database, "database", "", "state database: sqlite://PATH or postgres://… (default: the connection state of madeira.yaml, else .madeira/madeira.db beside it)")
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate has more")
 	root.PersistentPreRunE = p.checkOutput
-	root.AddCommand(p.initCommand(), p.validateCommand(), p.calendarCommand(), p.planCommand(), p.runCommand(), p.serveCommand(), p.jobsCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.schemaCommand(), p.benchCommand(), p.versionCommand())
+	root.AddCommand(p.initCommand(), p.validateCommand(), p.calendarCommand(), p.planCommand(), p.runCommand(), p.serveCommand(), p.jobsCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.occurrencesCommand(), p.backfillCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.schemaCommand(), p.benchCommand(), p.versionCommand())
 	root.InitDefaultCompletionCmd()
 	group(root)
 	for _, c := range root.Commands() {

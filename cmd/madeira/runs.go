@@ -61,7 +61,12 @@ var runStatuses = []task.RunStatus{
 
 // withState opens the state database that holds for the working folder.
 func (p *program) withState(ctx context.Context, fn func(*store.DB, *config) error) error {
-	cfg, err := loadConfig(ctx, ".", p.database, p.environ)
+	return p.withStateOf(ctx, ".", fn)
+}
+
+// withStateOf opens the state database that holds for a folder.
+func (p *program) withStateOf(ctx context.Context, dir string, fn func(*store.DB, *config) error) error {
+	cfg, err := loadConfig(ctx, dir, p.database, p.environ)
 	if err != nil {
 		return err
 	}
