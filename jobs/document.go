@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,13 +26,25 @@ type Document struct {
 
 // A place is where a value and its key stand in the file.
 type place struct {
-	line, column       int
-	keyLine, keyColumn int // 0 for an element of a list and for the root
+	line, column       int32
+	keyLine, keyColumn int32 // 0 for an element of a list and for the root
 	style              yaml.Style
+	loan               *loan // nil: it stands in this document, and is no stand-in
+}
 
-	from *Document // that it stands in, where that is another one; nil: this one
+// A loan is what a place has that comes from another document.
+type loan struct {
+	from *Document // that it stands in; nil: the document of the place
 	base string    // pointer in this document of the root of the other one
 	rank int64     // smaller comes first among the keys of a mapping; what stands in this document has 0
+}
+
+// lent returns the loan of a place; the zero one where there is none.
+func (p place) lent() loan {
+	if p.loan == nil {
+		return loan{}
+	}
+	return *p.loan
 }
 
 // JSON returns the value as JSON, keys in the order of the file.
@@ -49,11 +60,21 @@ func (d *Document) ordered(pointer string, v any) json.RawMessage {
 
 // inOrder returns the keys of the mapping at a pointer in the order of the file.
 func (d *Document) inOrder(pointer string, m map[string]any) []string {
-	names := slices.Collect(maps.Keys(m))
-	slices.SortFunc(names, func(a, b string) int {
-		pa, pb := d.places[child(pointer, a)], d.places[child(pointer, b)]
-		return cmp.Or(cmp.Compare(pa.rank, pb.rank), cmp.Compare(pa.keyLine, pb.keyLine), cmp.Compare(pa.keyColumn, pb.keyColumn), strings.Compare(a, b))
+	type at struct {
+		name string
+		place
+	}
+	all := make([]at, 0, len(m))
+	for name := range m {
+		all = append(all, at{name, d.places[child(pointer, name)]})
+	}
+	slices.SortFunc(all, func(a, b at) int {
+		return cmp.Or(cmp.Compare(a.lent().rank, b.lent().rank), cmp.Compare(a.keyLine, b.keyLine), cmp.Compare(a.keyColumn, b.keyColumn), strings.Compare(a.name, b.name))
 	})
+	names := make([]string, len(all))
+	for i, one := range all {
+		names[i] = one.name
+	}
 	return names
 }
 
@@ -61,7 +82,7 @@ func (d *Document) inOrder(pointer string, m map[string]any) []string {
 // value around it that is in the file.
 func (d *Document) Position(pointer string) (line, column int) {
 	p := d.place(pointer)
-	return p.line, p.column
+	return int(p.line), int(p.column)
 }
 
 // Problem returns a problem with the value at a JSON pointer.
@@ -76,13 +97,13 @@ func (d *Document) keyProblem(pointer, code, format string, args ...any) Problem
 	if p.keyLine == 0 {
 		p.keyLine, p.keyColumn = p.line, p.column
 	}
-	return d.problem(p.keyLine, p.keyColumn, pointer, code, format, args...)
+	return d.problem(int(p.keyLine), int(p.keyColumn), pointer, code, format, args...)
 }
 
 func (d *Document) problem(line, column int, pointer, code, format string, args ...any) Problem {
 	file := d.File
-	if p := d.place(pointer); p.from != nil {
-		file, pointer = p.from.File, strings.TrimPrefix(pointer, p.base)
+	if l := d.place(pointer).lent(); l.from != nil {
+		file, pointer = l.from.File, strings.TrimPrefix(pointer, l.base)
 	}
 	return Problem{File: file, Line: line, Column: column, Code: code,
 		Message: fmt.Sprintf(format, args...), Path: pathOf(pointer), Severity: SeverityError}
@@ -128,8 +149,9 @@ func (d *Document) at(pointer string) any {
 // is written with escapes or folded it is that of the whole value.
 func (d *Document) inside(pointer, text string, offset int) (line, column int) {
 	p := d.place(pointer)
-	if p.from != nil {
-		d = p.from
+	line, column = int(p.line), int(p.column)
+	if l := p.lent(); l.from != nil {
+		d = l.from
 	}
 	before := text[:min(offset, len(text))]
 	row := strings.Count(before, "\n")
@@ -137,33 +159,33 @@ func (d *Document) inside(pointer, text string, offset int) (line, column int) {
 	switch {
 	case p.style&yaml.LiteralStyle != 0:
 		rest, _, _ := strings.Cut(text[len(before)-len(last):], "\n")
-		if start := strings.Index(d.line(p.line+1+row), rest); start >= 0 && rest != "" {
-			return p.line + 1 + row, runes(d.line(p.line + 1 + row)[:start]+last) + 1
+		if start := strings.Index(d.line(line+1+row), rest); start >= 0 && rest != "" {
+			return line + 1 + row, runes(d.line(line + 1 + row)[:start]+last) + 1
 		}
 	case p.style&yaml.FoldedStyle == 0 && row == 0:
-		source := afterColumn(d.line(p.line), p.column)
+		source := afterColumn(d.line(line), column)
 		quote := ""
 		if p.style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && source != "" {
 			quote = source[:1]
 		}
 		if strings.HasPrefix(source, quote+before) {
-			return p.line, p.column + runes(quote+before)
+			return line, column + runes(quote+before)
 		}
 	}
-	return p.line, p.column
+	return line, column
 }
 
 // cutByComment reports whether a text that is written without quotes ends where a
 // comment begins.
 func (d *Document) cutByComment(pointer, text string) bool {
 	p := d.place(pointer)
-	if p.from != nil {
-		d = p.from
+	if l := p.lent(); l.from != nil {
+		d = l.from
 	}
 	if p.style != 0 {
 		return false
 	}
-	behind, found := strings.CutPrefix(afterColumn(d.line(p.line), p.column), text)
+	behind, found := strings.CutPrefix(afterColumn(d.line(int(p.line)), int(p.column)), text)
 	return found && strings.HasPrefix(strings.TrimLeft(behind, " \t"), "#")
 }
 

@@ -131,7 +131,7 @@ func copied(v any) any {
 func (d *Document) lend(from *Document, pointer, base string) {
 	for at, p := range from.places {
 		if at == pointer || strings.HasPrefix(at, pointer+"/") {
-			p.from, p.base, p.rank = from, base, rankOf(p)
+			p.loan = &loan{from, base, rankOf(p)}
 			d.places[base+at] = p
 			if from.vague[at] {
 				d.vague[base+at] = true
@@ -143,7 +143,9 @@ func (d *Document) lend(from *Document, pointer, base string) {
 // standIn gives a value the rank of the one that it replaces.
 func (d *Document) standIn(from *Document, pointer, base string) {
 	p := d.places[base+pointer]
-	p.rank = rankOf(from.places[pointer])
+	l := p.lent()
+	l.rank = rankOf(from.places[pointer])
+	p.loan = &l
 	d.places[base+pointer] = p
 }
 

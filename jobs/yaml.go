@@ -104,9 +104,9 @@ func (r *reader) refuse(n *yaml.Node, pointer, code, format string, args ...any)
 
 // value returns the JSON value of a node. Key is its key in a mapping, or nil.
 func (r *reader) value(n, key *yaml.Node, pointer string, depth int) any {
-	at := place{line: n.Line, column: n.Column, style: n.Style}
+	at := place{line: int32(n.Line), column: int32(n.Column), style: n.Style} // a file has less than a million
 	if key != nil {
-		at.keyLine, at.keyColumn = key.Line, key.Column
+		at.keyLine, at.keyColumn = int32(key.Line), int32(key.Column)
 	}
 	r.doc.places[pointer] = at
 	if !r.plain(n, pointer, depth) {
