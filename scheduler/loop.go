@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"madeira/engine/task"
@@ -155,10 +156,7 @@ func (e *entry) find(now time.Time) error {
 func (e *entry) after(at time.Time) (_ time.Time, err error) {
 	defer recovered(&err)
 	due, err := next(e.Entry, at)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("find the next due time after %s: %w", at.Format(time.RFC3339), err)
-	}
-	return due.At, nil
+	return due.At, err
 }
 
 func recovered(err *error) {
@@ -173,7 +171,8 @@ func (s *Scheduler) rest(ctx context.Context, e *entry, now time.Time, err error
 	if ctx.Err() != nil {
 		return
 	}
-	if problem := err.Error(); problem != e.problem {
+	problem, _, _ := strings.Cut(err.Error(), "\n") // without the stack of a panic
+	if problem != e.problem {
 		e.problem = problem
 		s.failed(ctx, "follow the schedule", err, slog.String("job", e.job.Name), slog.String("entry", e.Name))
 		s.note(ctx, e)
