@@ -4,7 +4,8 @@ import "strconv"
 
 // pgFlow readies what waited for tasks of a run, and counts down and settles the
 // runs. An element counts for the row of its step and not for the run. What waits
-// for elements goes on however they ended.
+// for elements goes on however they ended. Only the end of a run names finished_at,
+// for which the table has a trigger.
 const pgFlow = `, hit AS MATERIALIZED (
   SELECT dep.task_id, count(*)::int AS n, {bad} AS bad
   FROM fin JOIN task_dependency dep ON dep.needs_id = fin.id{over} GROUP BY dep.task_id
@@ -30,15 +31,18 @@ const pgFlow = `, hit AS MATERIALIZED (
     {failed} AS failed, {warned} AS warned
   FROM fin WHERE run_id IS NOT NULL AND step IS NOT NULL AND parent_id IS NULL{and_over} GROUP BY run_id
 ), open_run AS MATERIALIZED (
-  SELECT r.id, y.n, y.failed, y.warned FROM tally y JOIN run r ON r.id = y.run_id ORDER BY r.id FOR UPDATE OF r
+  SELECT r.id, y.n, y.failed, y.warned, r.open_steps <= y.n AS last FROM tally y JOIN run r ON r.id = y.run_id ORDER BY r.id FOR UPDATE OF r
+), going AS (
+  UPDATE run r SET open_steps = r.open_steps - y.n, failed_steps = r.failed_steps + y.failed, warned_steps = r.warned_steps + y.warned
+  FROM open_run y WHERE r.id = y.id AND NOT y.last AND r.status IN ('pending', 'running', 'waiting')
 ), settled AS (
   UPDATE run r SET
     open_steps = r.open_steps - y.n, failed_steps = r.failed_steps + y.failed, warned_steps = r.warned_steps + y.warned,
-    status = CASE WHEN r.open_steps > y.n OR r.later_steps > 0 THEN r.status
+    status = CASE WHEN r.later_steps > 0 THEN r.status
       WHEN r.stopped = 'cancelled' THEN 'cancelled' WHEN r.stopped IS NOT NULL OR r.failed_steps + y.failed > 0 THEN 'error'
       WHEN r.warned_steps + y.warned > 0 THEN 'warning' ELSE 'success' END,
-    finished_at = CASE WHEN r.open_steps <= y.n AND r.later_steps = 0 THEN coalesce($1::timestamptz, clock_timestamp()) END
-  FROM open_run y WHERE r.id = y.id AND r.status IN ('pending', 'running', 'waiting')
+    finished_at = CASE WHEN r.later_steps = 0 THEN coalesce($1::timestamptz, clock_timestamp()) END
+  FROM open_run y WHERE r.id = y.id AND y.last AND r.status IN ('pending', 'running', 'waiting')
   RETURNING r.id, r.open_steps, r.later_steps, r.parent_task, r.finished_at
 ), next_phase AS (
   INSERT INTO run_undecided (run_id) SELECT id FROM settled WHERE open_steps = 0 AND later_steps > 0 ON CONFLICT DO NOTHING RETURNING run_id
