@@ -21,6 +21,9 @@ at once, those that run are told within five seconds, and when the steps of
 finally are over the run ends as cancelled. RUN is the start of its id.`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if reason == "" {
+				return usage("say why with --reason; whoever finds the run cancelled will ask")
+			}
 			a := task.Action{Actor: p.actor(as), Reason: reason}
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.cancel(c.Context(), db, args[0], a) })
 		},

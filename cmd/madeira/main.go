@@ -25,7 +25,7 @@ func main() { os.Exit(newProgram().main()) }
 
 // newProgram returns the call that this process was started for.
 func newProgram() *program {
-	return &program{stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	return &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
 }
 
 // main runs the program until it ends or is told to, and returns its exit code.
@@ -54,6 +54,7 @@ const (
 // A program is one call of madeira: what main makes of the process, and tests of
 // whatever they like.
 type program struct {
+	stdin          io.Reader // of run -
 	stdout, stderr io.Writer
 	environ        []string
 

@@ -25,8 +25,9 @@ const (
 // A progressView shows how far the steps of a run are: bars on a terminal, lines
 // elsewhere. It is an engine.Observer.
 type progressView struct {
-	out  io.Writer
-	bars *mpb.Progress // nil without a terminal
+	out    io.Writer
+	bars   *mpb.Progress // nil without a terminal
+	family *family       // names the tasks of runs that the run started; nil: none is known
 
 	mu   sync.Mutex
 	open map[int64]*mpb.Bar
@@ -46,6 +47,7 @@ func (v *progressView) Started(task.Claimed) {}
 
 // Ended writes how an attempt ended.
 func (v *progressView) Ended(c task.Claimed, o task.Outcome) {
+	name := v.family.name(c)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if bar := v.open[c.TaskID]; bar != nil {
@@ -54,12 +56,11 @@ func (v *progressView) Ended(c task.Claimed, o task.Outcome) {
 	}
 	delete(v.seen, c.TaskID)
 	if c.Step != "" && c.Type != task.TypeCompare {
-		v.line(outcomeLine(c, o))
+		v.line(outcomeLine(name, c, o))
 	}
 }
 
-func outcomeLine(c task.Claimed, o task.Outcome) string {
-	name := task.Name(c.Step, c.Element)
+func outcomeLine(name string, c task.Claimed, o task.Outcome) string {
 	line := fmt.Sprintf("%-16s %-8s %6.2fs", name, o.To, o.Took.Seconds())
 	switch {
 	case o.Reason == task.ReasonReleased:
@@ -115,16 +116,20 @@ func (v *progressView) watch(ctx context.Context, running func() []engine.Runnin
 }
 
 func (v *progressView) show(now time.Time, running []engine.Running) {
+	names := make([]string, len(running))
+	for i, r := range running {
+		names[i] = v.family.name(r.Claimed)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, r := range running {
+	for i, r := range running {
 		switch {
 		case r.Step == "" || r.Unit == "":
 		case v.bars != nil:
-			v.bar(r).SetTotal(r.Total, false)
+			v.bar(names[i], r).SetTotal(r.Total, false)
 			v.open[r.TaskID].SetCurrent(r.Done)
 		case v.due(r.TaskID, now):
-			v.line(fmt.Sprintf("%-16s %s", task.Name(r.Step, r.Element), amount(r)))
+			v.line(fmt.Sprintf("%-16s %s", names[i], amount(r)))
 		}
 	}
 }
@@ -150,13 +155,13 @@ func amount(r engine.Running) string {
 	return fmt.Sprintf("%d %s", r.Done, r.Unit)
 }
 
-func (v *progressView) bar(r engine.Running) *mpb.Bar {
+func (v *progressView) bar(name string, r engine.Running) *mpb.Bar {
 	if bar := v.open[r.TaskID]; bar != nil {
 		return bar
 	}
 	unit := r.Unit
 	bar := v.bars.AddBar(r.Total,
-		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-16s", task.Name(r.Step, r.Element)))),
+		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-16s", name))),
 		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
 			return fmt.Sprintf("%d %s", s.Current, unit)
 		})),

@@ -34,9 +34,19 @@ type stepView struct {
 	Attempts   int             `json:"attempts"`
 	DurationMS int64           `json:"duration_ms"`
 	Outputs    json.RawMessage `json:"outputs"`
-	Error      *task.Failure   `json:"error,omitempty"` // of the last attempt, when the step failed
+	Error      *task.Failure   `json:"error,omitempty"`  // of the last attempt, when the step failed
+	Reused     bool            `json:"reused,omitempty"` // taken over from an earlier version
+	Run        *calledView     `json:"run,omitempty"`    // that it started
 
 	task task.Task
+}
+
+// A calledView is a run that a step started.
+type calledView struct {
+	runView
+	Steps []stepView `json:"steps"`
+
+	run, repeated task.Run
 }
 
 // A messageView is a message of a run that is not delivered.
@@ -91,7 +101,7 @@ func stepViews(tasks []task.Task) []stepView {
 		if t.Step == "" || t.Type == task.TypeCompare {
 			continue
 		}
-		v := stepView{ID: task.Name(t.Step, t.Element), Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, Error: failureOf(t), task: t}
+		v := stepView{ID: task.Name(t.Step, t.Element), Status: string(t.State), Attempts: t.Attempt, DurationMS: t.Took.Milliseconds(), Outputs: t.Outputs, Error: failureOf(t), Reused: t.Reason == task.ReasonReused, task: t}
 		if t.Warning != "" && t.State == task.Success {
 			v.Status = "warning"
 		}
@@ -123,6 +133,9 @@ func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID s
 		return err
 	}
 	view, steps := newRunView(run, repeated), stepViews(tasks)
+	if err := addCalled(ctx, db, steps, 0); err != nil {
+		return err
+	}
 	view.Turn = newTurnView(waits, run.ID)
 	if p.output == "json" {
 		object := map[string]any{"run": view, "steps": steps}
@@ -203,8 +216,23 @@ func writeReport(out io.Writer, run, repeated task.Run, steps []stepView) {
 		return
 	}
 	fmt.Fprintf(out, "%s  version %d  %s\n", keyName(run), run.Version, run.Status)
+	writeStepReports(out, "", steps)
+}
+
+// writeStepReports prints the reports of steps, those of runs that they started
+// below and further in.
+func writeStepReports(to io.Writer, margin string, steps []stepView) {
+	out := &margined{out: to, margin: margin}
 	for _, s := range steps {
-		fmt.Fprintf(out, "\n%s  %s\n", s.ID, s.Status)
+		status := s.Status
+		if s.Reused {
+			status += "  (taken over)"
+		}
+		fmt.Fprintf(out, "\n%s  %s\n", s.ID, status)
+		if s.Run != nil && !s.Reused {
+			fmt.Fprintf(out, "  %s  version %d  %s\n", keyName(s.Run.run), s.Run.Version, s.Run.Status)
+			writeStepReports(to, margin+"    ", s.Run.Steps)
+		}
 		if report := reportOf(s.Outputs); report != "" {
 			indent(out, report)
 		}
@@ -250,6 +278,9 @@ func why(t task.Task) string {
 		parts = append(parts, "not run, its condition is false: "+t.Detail)
 	case "":
 	default:
+		if t.Detail == task.WakeChild || t.Detail == task.WakeJoined {
+			break // what woke it, which is no reason
+		}
 		if t.Detail != "" {
 			parts = append(parts, t.Reason+": "+t.Detail)
 		} else if t.Failure == nil {

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"madeira/engine/artifact"
 	"madeira/engine/store"
 	"madeira/engine/task"
 )
@@ -32,43 +33,23 @@ madeira serve, or madeira run with the same job and key.`,
 			if reason == "" {
 				return usage("say why with --reason; whoever finds a second version will read it")
 			}
-			var err error
-			if r.Overrides, err = overrides(set); err != nil {
-				return err
-			}
 			r.Action = task.Action{Actor: p.actor(as), Reason: reason}
-			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.rerun(c.Context(), db, args[0], r) })
+			return p.withState(c.Context(), func(db *store.DB, cfg *config) (err error) {
+				if r.Overrides, err = overrides(c.Context(), shelf{cfg}, set); err != nil {
+					return err
+				}
+				return p.rerun(c.Context(), db, args[0], r)
+			})
 		},
 	}
 	c.Flags().StringVar(&r.From, "from", "", "this step and everything after it")
 	c.Flags().BoolVar(&r.OnlyFailed, "only-failed", false, "what did not end well, and everything after it")
 	c.Flags().StringVar(&r.Step, "step", "", "this step alone, or one element of it: STEP[ELEMENT]")
 	c.MarkFlagsMutuallyExclusive("from", "only-failed", "step")
-	c.Flags().StringArrayVar(&set, "set", nil, "a setting of a step that runs again: STEP.SETTING=VALUE, the value as JSON or text")
+	c.Flags().StringArrayVar(&set, "set", nil, "a setting of a step that runs again: STEP.SETTING=VALUE, the value as JSON or text, @FILE for a file")
 	c.Flags().StringVar(&reason, "reason", "", "why; the run and the audit log show it")
 	asFlag(c.Flags(), &as)
 	return c
-}
-
-// overrides reads STEP.SETTING=VALUE. What is no JSON is text.
-func overrides(set []string) (map[string]map[string]json.RawMessage, error) {
-	all := map[string]map[string]json.RawMessage{}
-	for _, s := range set {
-		name, value, given := strings.Cut(s, "=")
-		step, setting, dotted := strings.Cut(name, ".")
-		if !given || !dotted || step == "" || setting == "" || strings.Contains(setting, ".") {
-			return nil, usage("--set %s: it is STEP.SETTING=VALUE, with a setting that stands directly under with", s)
-		}
-		raw := json.RawMessage(value)
-		if !json.Valid(raw) {
-			raw, _ = json.Marshal(value) // texts always marshal
-		}
-		if all[step] == nil {
-			all[step] = map[string]json.RawMessage{}
-		}
-		all[step][setting] = raw
-	}
-	return all, nil
 }
 
 func (p *program) rerun(ctx context.Context, db *store.DB, prefix string, r task.Rerun) error {
@@ -79,12 +60,25 @@ func (p *program) rerun(ctx context.Context, db *store.DB, prefix string, r task
 	r.RunID = old.ID
 	run, err := db.Rerun(ctx, r)
 	if err != nil {
-		return usage("%w", err)
+		return rerunRefused(err, false)
 	}
 	if p.output == "json" {
 		return p.json(newRunView(run, task.Run{}))
 	}
 	fmt.Fprintf(p.stdout, "run %s is version %d of %s\n", run.ID, run.Version, keyName(run))
-	fmt.Fprintf(p.stderr, "madeira serve works at it; see madeira runs show %s\n", run.ID[:13])
+	fmt.Fprintf(p.stderr, "whoever serves this database works at it; if nobody does: madeira serve, or madeira run with the same job and key. See madeira runs show %s\n", run.ID[:13])
 	return nil
+}
+
+// A shelf keeps files in the artifact store of a configuration, which it opens for
+// each.
+type shelf struct{ config *config }
+
+func (s shelf) keepFile(ctx context.Context, path string) (json.RawMessage, error) {
+	folder, err := artifact.Open(artifactFolder(s.config))
+	if err != nil {
+		return nil, err
+	}
+	file, err := (&process{artifacts: folder}).keepFile(ctx, path)
+	return file, errors.Join(err, folder.Close())
 }

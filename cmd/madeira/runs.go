@@ -70,16 +70,26 @@ func (p *program) withStateOf(ctx context.Context, dir string, fn func(*store.DB
 	if err != nil {
 		return err
 	}
-	if path, sqlite := strings.CutPrefix(cfg.database, "sqlite://"); sqlite {
-		if _, err := os.Stat(path); err != nil {
-			return usage("there is no state database at %s: no job has run in this folder; say where with --database", displayPath(path))
-		}
+	if err := cfg.hasState(); err != nil {
+		return err
 	}
 	db, err := openState(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	return errors.Join(fn(db, cfg), db.Close())
+}
+
+// hasState refuses to look for runs in an embedded database that is not there yet.
+func (c *config) hasState() error {
+	path, sqlite := strings.CutPrefix(c.database, "sqlite://")
+	if !sqlite {
+		return nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return usage("there is no state database at %s: no job has run in this folder; say where with --database", displayPath(path))
+	}
+	return nil
 }
 
 func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter) error {

@@ -144,6 +144,9 @@ func (c *config) checkSecrets(ctx context.Context, job *jobs.Job) error {
 		}
 	}
 	for _, s := range slices.Concat(job.Steps, job.OnFailure, job.Finally) {
+		if s.Call != nil {
+			errs = append(errs, c.checkSecrets(ctx, s.Call.Job))
+		}
 		for _, name := range expr.Secrets(s.With) {
 			_, err := c.Secret(ctx, name)
 			errs = append(errs, about("secret", name, err))

@@ -102,6 +102,7 @@ type moveFacts struct {
 	From      task.State `bun:"from_state"`
 	To        task.State `bun:"to_state"`
 	Reason    string
+	LeftOut   bool // a rerun of another step skipped it
 	Fence     int64
 	ClaimedAt instant // zero when the move was no claim
 	At        instant
@@ -178,7 +179,7 @@ func (c *checker) loadTasks(ctx context.Context, after int64) ([]*taskFacts, err
 // loadDetails fills in logs, needs and places of the tasks between two ids.
 func (c *checker) loadDetails(ctx context.Context, low, high int64, tasks map[int64]*taskFacts) error {
 	var moves []moveFacts
-	err := c.tx.NewRaw(`SELECT task_id, seq, attempt, from_state, to_state, coalesce(reason, '') AS reason, fence, claimed_at, at
+	err := c.tx.NewRaw(`SELECT task_id, seq, attempt, from_state, to_state, coalesce(reason, '') AS reason, fence, claimed_at, at, coalesce(detail, '') LIKE '`+leftOut+`%' AS left_out
 		FROM task_log WHERE task_id BETWEEN ? AND ? ORDER BY task_id, seq`, low, high).Scan(ctx, &moves)
 	if err != nil {
 		return err

@@ -128,8 +128,8 @@ func (c *checker) readiness(t *taskFacts) {
 			freed = n.EndedAt.Time
 		}
 	}
-	if t.State == task.Cancelled {
-		return // it left blocked because its run ended
+	if t.State == task.Cancelled || t.State == task.Skipped && len(t.log) == 1 && t.log[0].LeftOut {
+		return // it left blocked because its run ended, or has no part in it
 	}
 	waits := t.State == task.Blocked || t.State == task.Waiting
 	if joins && !waits { // in a rerun it may have elements before it expands, and looks for itself how they ended

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -91,6 +92,9 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, as asRun) (task.Run, erro
 		return task.Run{}, err
 	}
 	n, err := newVersion(r, old, as, reusesWhatChanged(r, steps, fates))
+	if leavesOut(fates) {
+		n.Run.JobDigest = partOf + n.Run.JobDigest
+	}
 	if err != nil {
 		return task.Run{}, err
 	}
@@ -143,6 +147,7 @@ func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) (task.NewRun, e
 		n.Run.BaseDir, n.Run.Connections, n.Run.Timeout = r.Now.Run.BaseDir, r.Now.Run.Connections, r.Now.Run.Timeout
 		n.Concurrency = r.Now.Concurrency
 	}
+	n.Run.JobDigest = strings.TrimPrefix(n.Run.JobDigest, partOf)
 	if r.Now != nil && !mixed {
 		n.Run.JobDigest, n.Run.JobCommit = r.Now.Run.JobDigest, r.Now.Run.JobCommit
 	}
@@ -152,6 +157,19 @@ func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) (task.NewRun, e
 	overrides, err := json.Marshal(r.Overrides)
 	n.Run.Overrides = overrides
 	return n, err
+}
+
+// partOf stands before the digest of the job of a run that leaves steps out: asked
+// for again, the job has not been done.
+const partOf = "part of "
+
+func leavesOut(fates map[string]task.Fate) bool {
+	for name, fate := range fates {
+		if fate == task.FateLeft && name != task.TypeCompare {
+			return true
+		}
+	}
+	return false
 }
 
 // reusesWhatChanged reports whether a step that is taken over does something else

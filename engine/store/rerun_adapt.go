@@ -87,9 +87,6 @@ func (tx txn) renew(ctx context.Context, c *copying, s oldStep) (document, error
 	}
 	n := *now
 	n.Phase = cmp.Or(n.Phase, task.PhaseMain)
-	if c.r.Step != "" {
-		n.Condition = "" // whoever asks for one step wants it to run
-	}
 	row, err := tx.freeze(task.Node{NewTask: n}, c.ids[s.Step], c.run)
 	if err != nil {
 		return nil, fmt.Errorf("freeze step %s: %w", s.Step, err)

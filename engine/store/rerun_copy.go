@@ -30,13 +30,14 @@ type copyRow struct {
 	reason           string
 	before           task.State // where the one move in its log began; "": it has none
 	unmet            int
+	detail           string // "": that of the old task, where that is skipped
 }
 
 // copyRun makes the tasks and counts them.
 func (tx txn) copyRun(ctx context.Context, c *copying) error {
 	var names []string
 	for _, s := range c.old.steps {
-		if c.fates[s.Step] != task.FateLeft {
+		if s.Step != task.TypeCompare {
 			names = append(names, s.Step)
 		}
 	}
@@ -52,7 +53,7 @@ func (tx txn) copyRun(ctx context.Context, c *copying) error {
 	var open, later, warned int
 	for _, s := range c.old.steps {
 		fate := c.fates[s.Step]
-		if fate == task.FateLeft {
+		if s.Step == task.TypeCompare {
 			continue
 		}
 		row, needs := c.step(s)
@@ -98,7 +99,7 @@ func (c *copying) step(s oldStep) (copyRow, []dependencyRow) {
 	row := copyRow{id: c.ids[s.Step], from: s.ID}
 	var edges []dependencyRow
 	for _, need := range c.needs[s.Step] {
-		if c.fates[need] == task.FateLeft {
+		if need == task.TypeCompare {
 			continue
 		}
 		edges = append(edges, dependencyRow{TaskID: row.id, NeedsID: c.ids[need]})
@@ -109,6 +110,9 @@ func (c *copying) step(s oldStep) (copyRow, []dependencyRow) {
 		row.reused()
 	case task.FateKept:
 		row.kept()
+	case task.FateLeft:
+		row.kept()
+		row.detail = leftOut + "only step " + c.r.Step + " was asked for"
 	default:
 		row.state = task.Blocked
 		if row.unmet == 0 && s.Phase == task.PhaseMain && (!c.conditional(s) || c.r.Step != "") {
@@ -117,6 +121,9 @@ func (c *copying) step(s oldStep) (copyRow, []dependencyRow) {
 	}
 	return row, edges
 }
+
+// leftOut begins the detail of a step that a rerun of another one skips.
+const leftOut = "left out: "
 
 func (r *copyRow) reused() {
 	r.state, r.reason, r.before = task.Success, task.ReasonReused, task.Pending
@@ -218,20 +225,17 @@ func (tx txn) copyRows(ctx context.Context, c *copying, rows []copyRow) error {
 	for part := range slices.Chunk(rows, elementsAtOnce) {
 		values, args := make([]string, len(part)), []any{}
 		for i, r := range part {
-			values[i] = "(?, ?, ?, ?, ?, ?, ?)"
-			args = append(args, r.id, r.from, r.parent, string(r.state), r.reason, string(r.before), r.unmet)
+			values[i] = "(?, ?, ?, ?, ?, ?, ?, ?)"
+			args = append(args, r.id, r.from, r.parent, string(r.state), r.reason, string(r.before), r.unmet, r.detail)
 		}
-		with := "WITH v (id, origin, parent, new_state, why, before, open) AS (VALUES " + strings.Join(values, ", ") + ") "
+		with := "WITH v (id, origin, parent, new_state, why, before, open, note) AS (VALUES " + strings.Join(values, ", ") + ") "
 		condition := "CASE WHEN v.parent = 0 THEN t.condition END"
-		if c.r.Step != "" {
-			condition = "NULL"
-		}
 		err := tx.exec(ctx, with+`INSERT INTO task_queue (id, run_id, parent_id, state, reason, unmet, moves, condition, outputs, digest, warning, reused_of, detail,
 			run_at, created_at, finished_at, step, element, type, payload, refs, source, priority, retry, timeout_ms, phase, continue_on_error,
 			for_each, max_parallel, elements, each, limits, circuit, placed)
 			SELECT v.id, ?, nullif(v.parent, 0), v.new_state, nullif(v.why, ''), v.open, CASE WHEN v.before = '' THEN 0 ELSE 1 END, `+condition+`,
 			CASE WHEN v.why = 'reused' THEN t.outputs END, CASE WHEN v.why = 'reused' THEN t.digest END, CASE WHEN v.why = 'reused' THEN t.warning END,
-			CASE WHEN v.why = 'reused' THEN coalesce(t.reused_of, t.id) END, CASE WHEN v.why = 'condition' THEN t.detail END,
+			CASE WHEN v.why = 'reused' THEN coalesce(t.reused_of, t.id) END, CASE WHEN v.note <> '' THEN v.note WHEN v.why = 'condition' THEN t.detail END,
 			?, ?, CASE WHEN v.before <> '' THEN ? END, t.step, t.element, t.type, t.payload, t.refs, t.source, t.priority, t.retry, t.timeout_ms, t.phase, t.continue_on_error,
 			t.for_each, t.max_parallel, t.elements, t.each, t.limits, t.circuit, true
 			FROM v JOIN `+c.old.tasks+` t ON t.id = v.origin ORDER BY v.id`, append(args, c.run, tx.now, tx.now, tx.now)...)

@@ -160,9 +160,14 @@ func TestRerun_OneElementAlone(t *testing.T) {
 		if n := count(t, db, "SELECT count(*) FROM task_queue WHERE run_id = '"+run.ID+"' AND element = 'hk' AND fence = 1"); n != 1 {
 			t.Errorf("the element ran %d times, want once", n)
 		}
-		if n := count(t, db, "SELECT count(*) FROM task_queue WHERE run_id = '"+run.ID+"'"); n != 4 {
-			t.Errorf("the rerun has %d tasks, want a, each and its two elements", n)
+		if got := states(t, db, run.ID); got["after"] != task.Skipped || got["z"] != task.Skipped || run.JobDigest != "part of sha256:1" {
+			t.Errorf("steps = %v of job %s; want what was not asked for skipped", got, run.JobDigest)
 		}
+		if whole := rerun(t, db, task.Rerun{RunID: run.ID, From: "after"}); whole.JobDigest != "sha256:1" {
+			t.Errorf("going on from there gives the digest %s", whole.JobDigest)
+		}
+		sound(t, db)
+		failAt(t, db)
 		if _, err := db.Rerun(t.Context(), task.Rerun{RunID: old.ID, Step: "each[xx]"}); err == nil || !strings.Contains(err.Error(), "it has hk, cn") {
 			t.Errorf("rerun of no element: %v", err)
 		}

@@ -147,7 +147,7 @@ func (db *DB) Log(ctx context.Context, runID string) ([]task.Move, error) {
 	}
 	steps := make(map[int64]string, len(tasks))
 	for _, t := range tasks {
-		steps[t.ID] = t.Step
+		steps[t.ID] = task.Name(t.Step, t.Element)
 	}
 	var moves []task.Move
 	seen := map[[2]int64]bool{}

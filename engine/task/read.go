@@ -41,8 +41,8 @@ type Task struct {
 // through processing on its way from From to To.
 type Move struct {
 	TaskID    int64
-	Seq       int // counted from 1, without gaps
-	Step      string
+	Seq       int    // counted from 1, without gaps
+	Step      string // with its element, as Name has it
 	From, To  State
 	Attempt   int
 	Fence     int64

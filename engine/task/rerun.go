@@ -49,7 +49,7 @@ const (
 	FateAgain  Fate = "again"  // it runs again
 	FateReused Fate = "reused" // it is a success already, with its old outputs
 	FateKept   Fate = "kept"   // it is skipped again, as its condition had it
-	FateLeft   Fate = "left"   // it is not in the new run
+	FateLeft   Fate = "left"   // it is skipped, because only another step was asked for
 )
 
 // An OldStep is a step of the run that is done again.
