@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -12,12 +13,18 @@ import (
 	"madeira/scheduler"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+// TestMain is also the scheduler that a test kills, where it is told to be.
+func TestMain(m *testing.M) {
+	if url := os.Getenv(childVariable); url != "" {
+		os.Exit(childMain(url))
+	}
+	storetest.Main(m)
+}
 
-// rapid is due twenty times a second, so that a test need not wait for minutes.
+// rapid is due forty times a second, so that a test need not wait for minutes.
 type rapid struct{}
 
-const beat = 50 * time.Millisecond
+const beat = 25 * time.Millisecond
 
 func (rapid) Next(t time.Time) (calendar.Due, error) {
 	return calendar.Due{At: t.Truncate(beat).Add(beat)}, nil

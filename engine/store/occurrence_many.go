@@ -107,8 +107,8 @@ func (p prospects) plain(d task.Accounted) bool {
 		return true
 	}
 	job, key := d.Run.Run.Job, task.EntryID{Job: d.Run.Run.Job, Entry: d.Run.Run.Key}
-	plain := d.Run.Concurrency == nil && !d.Run.Again && !p.busy[job] && !p.used[key] &&
-		(!p.placed[job] || d.Run.Overlap == "" || d.Run.Overlap == task.OverlapAllow)
+	alone := d.Run.Overlap != "" && d.Run.Overlap != task.OverlapAllow
+	plain := d.Run.Concurrency == nil && !d.Run.Again && !p.used[key] && !(alone && (p.busy[job] || p.placed[job]))
 	p.placed[job], p.used[key] = true, p.used[key] || key.Entry != ""
 	if !plain {
 		p.busy[job] = true // what comes behind it has to see it
