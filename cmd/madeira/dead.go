@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -190,6 +191,10 @@ func parseRate(text string) (float64, error) {
 
 func (p *program) redrive(ctx context.Context, db *store.DB, f store.DeadFilter, rate float64, a task.Action) error {
 	done, err := db.Redrive(ctx, f, rate, a)
+	var alive *store.NotDeadError
+	if errors.As(err, &alive) || errors.Is(err, store.ErrNotFound) {
+		return usage("%w", err)
+	}
 	if err != nil {
 		return err
 	}

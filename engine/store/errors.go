@@ -49,3 +49,13 @@ func (e *SchemaError) Error() string {
 	}
 	return fmt.Sprintf("the database has schema version %d, this program needs %d: run madeira migrate", e.Have, e.Want)
 }
+
+// A NotDeadError says that a task which was named for a redrive is none that can
+// go on. Look at it with madeira tasks show.
+type NotDeadError struct {
+	TaskID int64
+	Why    string // completes the sentence that begins with the task
+}
+
+// Error returns the whole sentence.
+func (e *NotDeadError) Error() string { return fmt.Sprintf("task %d %s", e.TaskID, e.Why) }

@@ -89,11 +89,11 @@ func (db *DB) notDead(ctx context.Context, id int64) error {
 	case err != nil:
 		return err
 	case t.State == task.Error && t.Archived:
-		return fmt.Errorf("task %d is archived: it cannot be redriven any more; run its job again", id)
+		return &NotDeadError{TaskID: id, Why: "is archived: it cannot be redriven any more; run its job again"}
 	case t.State == task.Error:
-		return fmt.Errorf("task %d is a dead letter that the other filters leave out", id)
+		return &NotDeadError{TaskID: id, Why: "is a dead letter that the other filters leave out"}
 	}
-	return fmt.Errorf("task %d is no dead letter: it is %s", id, t.State)
+	return &NotDeadError{TaskID: id, Why: "is no dead letter: it is " + string(t.State)}
 }
 
 // A pace spreads tasks over time.
