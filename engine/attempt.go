@@ -35,7 +35,8 @@ type attempt struct {
 	ended    bool // its outcome is handed in: no longer cancelled, still renewed
 	stuck    bool // its Runner has not returned although it was cancelled
 
-	concluded atomic.Bool // somebody has taken it on to say how it ended
+	secrets   atomic.Pointer[[]string] // that its settings refer to; nil for none
+	concluded atomic.Bool              // somebody has taken it on to say how it ended
 }
 
 // Running is what an attempt looks like from outside.

@@ -58,8 +58,12 @@ type Config struct {
 	Observer       Observer                 // nil: nobody looks, and failed attempts are logged
 	CircuitChanged func(task.CircuitChange) // is told of each change that this process makes, and must not block; nil: nobody is
 	Secrets        Secrets                  // nil: there are none
-	Mask           func(string) string      // hides secrets in text that is kept; nil: text is kept as it is
+	Mask           Mask                     // nil: text is kept as it is
 }
+
+// A Mask hides secrets in text that is kept: those that were found when the process
+// began, and the ones given, which an attempt has found since.
+type Mask func(text string, secrets ...string) string
 
 // An Observer is told what becomes of attempts. It is called from several
 // goroutines at once and must not block.
@@ -93,7 +97,7 @@ func (c Config) withDefaults() Config {
 		c.CircuitChanged = func(task.CircuitChange) {}
 	}
 	if c.Mask == nil {
-		c.Mask = func(text string) string { return text }
+		c.Mask = func(text string, _ ...string) string { return text }
 	}
 	return c
 }

@@ -70,7 +70,7 @@ func (e *Engine) conclude(ctx context.Context, a *attempt, end ending) {
 		e.left(a, end)
 		return
 	}
-	o, ours := outcomeOf(a.Claimed, end, rand.Float64(), e.cfg.Mask)
+	o, ours := outcomeOf(a.Claimed, end, rand.Float64(), e.maskOf(a))
 	if !ours {
 		e.logger(a.Claimed).WarnContext(ctx, "lease lost: the attempt is cancelled and its result dropped")
 		e.board.drop(a)
@@ -159,6 +159,7 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 	if err != nil {
 		return step.Input{}, nil, err
 	}
+	a.know(secrets)
 	settings, err := resolved(a.Claimed, scope, secrets)
 	if err != nil {
 		return step.Input{}, nil, err

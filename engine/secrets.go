@@ -36,3 +36,28 @@ func (e *Engine) secretsOf(ctx context.Context, settings json.RawMessage) (map[s
 	}
 	return values, nil
 }
+
+// know notes the secrets of an attempt, which are hidden in what it leaves.
+func (a *attempt) know(secrets map[string]any) {
+	var values []string
+	for _, v := range secrets {
+		if value, ok := v.(string); ok {
+			values = append(values, value)
+		}
+	}
+	if len(values) > 0 {
+		a.secrets.Store(&values)
+	}
+}
+
+// maskOf hides in what an attempt leaves also the secrets that it has found itself: one
+// may have changed since the process began.
+func (e *Engine) maskOf(a *attempt) func(string) string {
+	own := a.secrets.Load()
+	return func(text string) string {
+		if own == nil {
+			return e.cfg.Mask(text)
+		}
+		return e.cfg.Mask(text, *own...)
+	}
+}

@@ -50,7 +50,7 @@ func published(t *testing.T, name string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	marks := map[string]string{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if day, mark, ok := strings.Cut(lines.Text(), " "); ok && day != "#" {

@@ -52,7 +52,8 @@ func (c *checker) commandValues(i int, w *walker) {
 
 // command returns the settings of a program as it is started: argv and env among
 // the others. An argument that begins with an expression is marked, so that a value
-// that came from elsewhere is never taken for an option.
+// that came from elsewhere is never taken for an option, and so is a variable with a
+// secret in it, so that it is hidden in what the program says.
 func (c *checker) command(s *stepInfo) json.RawMessage {
 	with := map[string]any{}
 	if given, ok := s.values["with"].(map[string]any); ok {
@@ -72,8 +73,15 @@ func (c *checker) command(s *stepInfo) json.RawMessage {
 		}
 	}
 	with["argv"] = marked
-	if env, ok := s.values["env"]; ok {
-		with["env"] = env
+	if env, ok := s.values["env"].(map[string]any); ok {
+		values := make(map[string]any, len(env))
+		for name, v := range env {
+			values[name] = v
+			if src, ok := v.(string); ok && len(expr.Secrets(marshal(src))) > 0 {
+				values[name] = map[string]any{"secret": src}
+			}
+		}
+		with["env"] = values
 	}
 	return marshal(with)
 }

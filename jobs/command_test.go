@@ -28,7 +28,7 @@ func TestCheck_FreezesAProgramWithItsArgumentsMarked(t *testing.T) {
 			t.Fatalf("%s: %v", name, problems)
 		}
 		s := checked[0].Steps[0]
-		want := `{"argv":["./settle",7,"--name=${{ inputs.name }}",{"value":"${{ inputs.name }}"}],"env":{"TOKEN":"${{ secrets.LEDGER_TOKEN }}"},"exit_codes":[0,2]}`
+		want := `{"argv":["./settle",7,"--name=${{ inputs.name }}",{"value":"${{ inputs.name }}"}],"env":{"TOKEN":{"secret":"${{ secrets.LEDGER_TOKEN }}"}},"exit_codes":[0,2]}`
 		if s.Uses != "command" || string(s.With) != want {
 			t.Errorf("%s: uses %s with %s\nwant command with %s", name, s.Uses, s.With, want)
 		}

@@ -34,7 +34,8 @@ func (c *checker) declareInputs() {
 // declareFields notes what an input holds that is an object of which all is known.
 func (c *checker) declareFields(name string, m map[string]any) {
 	properties, ok := m["properties"].(map[string]any)
-	if !ok || m["additionalProperties"] != false {
+	open, said := m["additionalProperties"].(bool)
+	if !ok || open || !said {
 		return
 	}
 	fields := make(map[string]expr.Type, len(properties))

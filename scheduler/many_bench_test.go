@@ -74,7 +74,7 @@ func eachDatabase(b *testing.B, fn func(b *testing.B, db *store.DB)) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer db.Close()
+			defer func() { _ = db.Close() }()
 			if _, err := db.Migrate(b.Context()); err != nil {
 				b.Fatal(err)
 			}

@@ -60,6 +60,15 @@ func openProcess(ctx context.Context, cfg *config, messages io.Writer, log slog.
 	return r, r.killLeftovers(ctx)
 }
 
+// hide is engine.Mask.
+func (r *process) hide(text string, secrets ...string) string {
+	text = r.mask.Hide(text)
+	if len(secrets) > 0 {
+		text = telemetry.NewMask(secrets...).Hide(text)
+	}
+	return text
+}
+
 // killLeftovers ends what programs of dead workers have left running on this machine.
 func (r *process) killLeftovers(ctx context.Context) error {
 	scratch, err := filepath.Abs(filepath.Dir(r.artifacts.Scratch()))
@@ -138,7 +147,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 		Secrets:     r.config,
 		Clock:       time.Now, Worker: id, Scratch: r.artifacts.Scratch(), RunID: runID, Types: r.types,
 		Slots: limits.Workers, LightSlots: limits.Light, Lease: limits.Lease, Poll: limits.Poll, Grace: limits.Grace, Memory: limits.Memory,
-		Logger: r.log, Observer: observer, Mask: r.mask.Hide,
+		Logger: r.log, Observer: observer, Mask: r.hide,
 	})
 }
 

@@ -111,6 +111,4 @@ func (d days) from(day int) days { return d &^ (1<<day - 1) }
 // A weekdaySet is a set of days of the week: bit 0 is Sunday.
 type weekdaySet uint8
 
-func (w weekdaySet) has(day time.Weekday) bool { return w>>day&1 == 1 }
-
 func (w weekdaySet) first() time.Weekday { return time.Weekday(bits.TrailingZeros8(uint8(w))) }

@@ -20,9 +20,10 @@ import (
 // and datasets become copies in the scratch folder, which are there as long as the
 // attempt is.
 type arguments struct {
-	files  step.Files
-	folder string
-	copies int
+	files   step.Files
+	folder  string
+	copies  int
+	secrets []string // that are among them
 }
 
 // argv returns the arguments as texts. Where an element is an expression in the job
@@ -59,11 +60,18 @@ func isNumber(text string) bool {
 }
 
 // text returns what one value is for a program, and whether an expression gave it.
+// Where a secret is in it, it is an object {"secret": …}.
 func (a *arguments) text(ctx context.Context, raw json.RawMessage) (given bool, text string, err error) {
 	var marked struct {
-		Value json.RawMessage `json:"value"`
+		Value  json.RawMessage `json:"value"`
+		Secret string          `json:"secret"`
 	}
-	if json.Unmarshal(raw, &marked) == nil && marked.Value != nil {
+	switch {
+	case json.Unmarshal(raw, &marked) != nil:
+	case marked.Secret != "":
+		a.secrets = append(a.secrets, marked.Secret)
+		return true, marked.Secret, nil
+	case marked.Value != nil:
 		given, raw = true, marked.Value
 	}
 	if err := json.Unmarshal(raw, &text); err == nil && string(raw) != "null" {
@@ -106,7 +114,7 @@ func (a *arguments) save(ctx context.Context, file step.File, name string) (err 
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer from.Close() //nolint:errcheck // It was only read.
 	to, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return step.Infrastructure(err)

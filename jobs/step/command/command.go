@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,13 +71,13 @@ func (r runner) Run(ctx context.Context, in step.Input) (step.Output, error) {
 	if err != nil {
 		return step.Output{}, err
 	}
-	p := &program{argv: argv, env: env, dir: in.Dir, grace: r.grace}
+	p := &program{argv: argv, env: env, dir: in.Dir, grace: r.grace, stderr: newTail(a.secrets)}
 	if set.Stdin != nil {
 		file, err := in.Files.Open(ctx, *set.Stdin)
 		if err != nil {
 			return step.Output{}, err
 		}
-		defer file.Close()
+		defer file.Close() //nolint:errcheck // It is only read.
 		p.stdin = file
 	}
 	out, err := in.Files.Create(ctx, "stdout", "command")
@@ -115,7 +114,7 @@ type program struct {
 	dir       string
 	stdin     step.FileReader // nil: empty
 	stdout    *capture
-	stderr    tail
+	stderr    *tail
 	grace     time.Duration
 }
 
@@ -131,7 +130,7 @@ func (p *program) run(ctx context.Context) (int, error) {
 	p.stdout.full = func() { stop(errOutput) }
 	c := exec.CommandContext(ctx, name, p.argv[1:]...) //nolint:gosec // the job file names the program, and nothing parses the arguments again
 	c.Args[0] = p.argv[0]
-	c.Dir, c.Env, c.Stdout, c.Stderr, c.WaitDelay = p.dir, p.env, p.stdout, &p.stderr, p.grace
+	c.Dir, c.Env, c.Stdout, c.Stderr, c.WaitDelay = p.dir, p.env, p.stdout, p.stderr, p.grace
 	if p.stdin != nil {
 		c.Stdin = p.stdin
 	}
@@ -199,34 +198,4 @@ func (p *program) unstarted(err error) error {
 		return step.PermanentCode("command.not_found", err)
 	}
 	return step.Infrastructure(err)
-}
-
-// tailBytes is how much of standard error goes into the message of a failure: a
-// stack trace fits.
-const tailBytes = 4 << 10
-
-// A tail keeps the end of what is written to it.
-type tail struct {
-	kept []byte
-	lost bool
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.kept = append(t.kept, b...)
-	if over := len(t.kept) - tailBytes; over > 0 {
-		t.kept, t.lost = append(t.kept[:0], t.kept[over:]...), true
-	}
-	return len(b), nil
-}
-
-// said returns the end of standard error, to follow a message.
-func (t *tail) said() string {
-	text := bytes.TrimSpace(bytes.ToValidUTF8(t.kept, []byte("\uFFFD")))
-	switch {
-	case len(text) == 0:
-		return "; it said nothing on standard error"
-	case t.lost:
-		return fmt.Sprintf("; the end of its standard error:\n%s", text)
-	}
-	return fmt.Sprintf("; on standard error:\n%s", text)
 }

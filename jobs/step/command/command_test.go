@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		show()
 		return
 	case os.Getenv("WORK") != "":
-		p := &program{argv: []string{"sleep", os.Getenv("WORK")}, stdout: newCapture(io.Discard, 0), grace: killGrace}
+		p := &program{argv: []string{"sleep", os.Getenv("WORK")}, stdout: newCapture(io.Discard, 0), stderr: newTail(nil), grace: killGrace}
 		_, err := p.run(context.Background())
 		panic(err)
 	}
@@ -150,7 +150,7 @@ func TestCommand_GivesFilesAsPathsAndKeepsWhatIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer kept.Close()
+	defer func() { _ = kept.Close() }()
 	if text, err := io.ReadAll(kept); err != nil || string(text) != want+"\n" {
 		t.Errorf("the file holds %q (%v), want %q", text, err, want)
 	}
@@ -170,6 +170,24 @@ func TestCommand_SeesASmallEnvironmentOfItsOwn(t *testing.T) {
 	}
 	if strings.Contains(all, "hunter2") {
 		t.Errorf("the program sees the worker's own secrets:\n%s", all)
+	}
+}
+
+// A secret that the cut would go through is hidden as a whole, wherever it stands.
+func TestCommand_KeepsNoPartOfASecretFromStandardError(t *testing.T) {
+	t.Parallel()
+	const secret = "S3CRETVALUE0123456789"
+	for _, after := range []int{0, 100, tailBytes - 12, tailBytes - 1, tailBytes, tailBytes + 9, tailBytes + 20, 3 * tailBytes} {
+		_, err := run(t, fmt.Sprintf(`{"argv": ["sh", "-c", "printf %%s \"$PW\" >&2; head -c %d /dev/zero | tr '\\0' x >&2; exit 1"], "env": {"PW": {"secret": %q}}}`, after, secret))
+		if err == nil || !strings.Contains(err.Error(), "exit code 1") {
+			t.Fatalf("it ends with %v, want exit code 1", err)
+		}
+		for i := range len(secret) - minSecret {
+			if part := secret[i : i+minSecret]; strings.Contains(err.Error(), part) {
+				t.Errorf("%d bytes after the secret the message has %q of it", after, part)
+				break
+			}
+		}
 	}
 }
 
