@@ -103,7 +103,7 @@ const (
 // settle decides what is in force after files were read: what each good file says;
 // of a broken one, what it said last. A job that another file declares now goes with
 // that file. Files are named as the source names them; good are the jobs by file,
-// broken the files with an error.
+// broken the files that give none.
 func settle(before standing, keptBefore map[string]bool, good standing, broken map[string]bool) (now standing, kept map[string]bool, changes []change) {
 	now, kept = standing{}, map[string]bool{}
 	maps.Copy(now, good)
@@ -141,6 +141,24 @@ func settle(before standing, keptBefore map[string]bool, good standing, broken m
 		}
 	}
 	return now, kept, changes
+}
+
+// brokenFiles are the files of a tree that give no job, as the source names them:
+// what is wrong may be in a file that they share, such as a preset. Those that cannot
+// be had at all are among the problems alone.
+func brokenFiles(t tree, good standing, problems []jobs.Problem) map[string]bool {
+	broken := map[string]bool{}
+	for _, file := range t.files {
+		if name := t.short(file); good[name] == nil {
+			broken[name] = true
+		}
+	}
+	for _, p := range problems {
+		if p.IsError() {
+			broken[t.short(p.File)] = true
+		}
+	}
+	return broken
 }
 
 // holdersFirst orders files so that one that has declared its job before comes

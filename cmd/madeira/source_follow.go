@@ -150,18 +150,16 @@ func (f *follower) pass(ctx context.Context) {
 		}
 	}()
 	t, err := f.source.look(ctx)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case err != nil:
+	}
+	if err == nil && t.mark != f.last.mark {
+		err = f.adopt(ctx, t)
+	}
+	if err != nil {
 		f.fail(err)
-	default:
+	} else {
 		f.recovered(ctx)
-		if t.mark != f.last.mark {
-			if err := f.adopt(ctx, t); err != nil {
-				f.fail(err)
-			}
-		}
 	}
 	f.note(ctx)
 	if err := f.source.tidy(ctx, time.Now(), f.folders()); err != nil && ctx.Err() == nil {
@@ -202,18 +200,13 @@ func (f *follower) adopt(ctx context.Context, t tree) error {
 		return err
 	}
 	problems = append(problems, t.problems...)
-	good, broken := standing{}, map[string]bool{}
+	good := standing{}
 	for _, job := range checked {
 		pin(job, t.commit)
 		good[t.short(job.Path)] = job
 	}
-	for _, p := range problems {
-		if p.IsError() {
-			broken[t.short(p.File)] = true
-		}
-	}
 	var changes []change
-	f.standing, f.kept, changes = settle(f.standing, f.kept, good, broken)
+	f.standing, f.kept, changes = settle(f.standing, f.kept, good, brokenFiles(t, good, problems))
 	f.wrong, f.problems = problems, f.describe(t, problems)
 	f.sayProblems(ctx)
 	f.sayChanges(ctx, changes)

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"madeira/engine/store"
+	"madeira/engine/task"
 	"madeira/jobs"
 )
 
@@ -16,10 +18,7 @@ import (
 // force of them before: rows is what is known of all jobs, folder where the source
 // lay then.
 func (f *follower) restore(ctx context.Context, rows []store.FollowedJob, folder string) {
-	broken, names := map[string]bool{}, map[string]bool{}
-	for _, p := range f.problems {
-		broken[p.Path] = broken[p.Path] || p.Severity == string(jobs.SeverityError)
-	}
+	broken, names := brokenFiles(f.last, f.standing, f.wrong), map[string]bool{}
 	for _, job := range f.standing {
 		names[job.Name] = true
 	}
@@ -28,24 +27,40 @@ func (f *follower) restore(ctx context.Context, rows []store.FollowedJob, folder
 		if row.Followed != f.source.name() || !broken[file] || names[row.Name] || f.standing[file] != nil {
 			continue
 		}
-		path := filepath.Join(f.last.folder, filepath.FromSlash(file))
-		checked, problems, err := f.check(overlay{FS: disk{}, name: path, text: row.Source}, f.last.root, []string{path})
-		if err == nil && len(checked) == 0 {
-			err = &problemsError{problems}
-		}
+		job, err := f.lastGood(row.JobVersion, file)
 		if err != nil {
 			f.log.WarnContext(ctx, "the file is broken, and the version of its job that was in force cannot be taken up again", slog.String("job", row.Name), slog.String("file", file), slog.String("error", err.Error()))
 			continue
 		}
-		pin(checked[0], row.Commit)
-		f.standing[file], f.kept[file] = checked[0], true
-		f.sayChanges(ctx, []change{{jobKept, file, checked[0]}})
+		pin(job, row.Commit)
+		f.standing[file], f.kept[file] = job, true
+		f.sayChanges(ctx, []change{{jobKept, file, job}})
 	}
 	for i, p := range f.problems {
 		if f.kept[p.Path] {
 			f.problems[i].Job = f.standing[p.Path].Name
 		}
 	}
+}
+
+// lastGood reads the version of a job that was in force: in the tree of its commit,
+// where that is still here, else from its text, with what it shares as it is now.
+func (f *follower) lastGood(v task.JobVersion, file string) (*jobs.Job, error) {
+	if m := treeForm.FindStringSubmatch(filepath.ToSlash(v.Path)); v.Commit != "" && m != nil {
+		root := filepath.FromSlash(strings.TrimSuffix(filepath.ToSlash(v.Path), "/"+m[1]))
+		if checked, _, err := f.check(disk{}, root, []string{v.Path}); err == nil && len(checked) == 1 && checked[0].Digest == v.Digest {
+			return checked[0], nil
+		}
+	}
+	path := filepath.Join(f.last.folder, filepath.FromSlash(file))
+	checked, problems, err := f.check(overlay{FS: disk{}, name: path, text: v.Source}, f.last.root, []string{path})
+	if err == nil && len(checked) == 0 {
+		err = &problemsError{problems}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return checked[0], nil
 }
 
 // An overlay is a file system in which one file says something else.
