@@ -65,7 +65,7 @@ func (a *agenda) take(now time.Time, n int) []*entry {
 
 // Follow replaces the jobs whose schedules Run follows; it may be called while Run
 // is running, which takes them up within moments. An entry that is among the old and
-// the new, by job and name, stays as it is; one of a changed cron line or zone is
+// the new, by job and name, goes on from its watermark; one of a changed cron line or zone is
 // another one, and what it was due before now does not count. What is gone is
 // followed no more. The jobs must not be changed afterwards.
 func (s *Scheduler) Follow(list []*jobs.Job) {
@@ -100,6 +100,9 @@ func (s *Scheduler) take(list []*jobs.Job) {
 			if old := had[e.id()]; old != nil {
 				*e = *old
 				e.job, e.Entry = j, declared
+				if old.job != j {
+					e.mark = time.Time{} // a calendar may have changed, which the name does not tell: it is asked again
+				}
 			}
 			s.entries = append(s.entries, e)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"madeira/jobs"
+	"madeira/jobs/calendar"
 	"madeira/scheduler"
 )
 
@@ -58,4 +59,39 @@ func TestFollow_AChangedLineIsAnEntryOfItsOwnThatStartsNow(t *testing.T) {
 			t.Errorf("due at minutes %s, want %s", got, want)
 		}
 	})
+}
+
+func TestFollow_AsksTheScheduleAgainWhenOnlyItsCalendarHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]time.Duration{"later": 30 * time.Minute, "never": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var c clock
+				db := open(t, &c)
+				start := time.Now()
+				// once is a job that is due once, so long after the start; 0: never.
+				once := func(after time.Duration) *jobs.Job {
+					job := ticking(t, "job", "* * * * *", jobs.CatchupAll)
+					job.Schedule[0].Schedule = notion(func(at time.Time) (calendar.Due, error) {
+						if due := start.Add(after); due.After(at) {
+							return calendar.Due{At: due}, nil
+						}
+						return calendar.Due{}, nil
+					})
+					return job
+				}
+				time.Sleep(time.Second)
+				s := scheduler.New(scheduler.Options{Store: db, Jobs: []*jobs.Job{once(before)}})
+				during(t, func() {
+					time.Sleep(90 * time.Second)
+					s.Follow([]*jobs.Job{once(5 * time.Minute)})
+					time.Sleep(10 * time.Minute)
+				}, s)
+				if got := told(t, db, "job"); got != "00:05 ran" {
+					t.Errorf("on record is %q, want the due time of the calendar as it is now", got)
+				}
+			})
+		})
+	}
 }
