@@ -40,8 +40,9 @@ type Span struct {
 // after limit runs or ten times as many due times that only have to be noted, and
 // then says that there are more.
 //
-// While the oldest is at most a minute old, all are on time. Otherwise nobody
-// looked for a while, and the entry's catchup says what becomes of each.
+// What is at most a minute old is on time. Where the oldest is older, nobody looked
+// for a while, and the entry's catchup says what becomes of the older ones; with
+// latest, only the last of all runs.
 //
 // The error is the schedule's, which cannot tell what follows; what comes before is
 // decided all the same.
@@ -61,7 +62,7 @@ func Due(e jobs.Entry, s Span, limit int) (due []Decision, more bool, err error)
 		switch why := s.skips(at); {
 		case why != "":
 			d.Outcome, d.Reason = task.DueSkipped, why
-		case late:
+		case late && (s.UpTo.Sub(at.At) > punctual || e.Catchup == jobs.CatchupLatest && at.At.Before(caught)):
 			d = belated(e, s, at.At, caught)
 		}
 		if d.makesRun() {
