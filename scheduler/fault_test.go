@@ -108,7 +108,7 @@ func TestRun_SurvivesAFailureOfEveryCallToTheDatabase(t *testing.T) {
 						t.Fatal(err)
 					}
 					start := time.Now()
-					time.Sleep(3*time.Minute + 30*time.Second) // two are missed, one is caught up
+					time.Sleep(3*time.Minute + 30*time.Second) // two are missed, one is on time
 					s := scheduler.New(scheduler.Options{Store: f, Jobs: []*jobs.Job{job}})
 					during(t, func() { time.Sleep(2 * time.Minute) }, s)
 					checkMinutes(t, f.DB, "minutely", start, time.Now())
@@ -117,6 +117,53 @@ func TestRun_SurvivesAFailureOfEveryCallToTheDatabase(t *testing.T) {
 					}
 					reached = f.calls >= f.n
 				})
+			}
+		})
+	}
+}
+
+// panicky is a database whose client panics at its n-th call.
+type panicky struct {
+	*store.DB
+	calls, n int
+}
+
+func (p *panicky) count() {
+	if p.calls++; p.calls == p.n {
+		panic("index out of range")
+	}
+}
+
+func (p *panicky) FollowEntries(ctx context.Context, entries []task.EntryID) ([]time.Time, error) {
+	p.count()
+	return p.DB.FollowEntries(ctx, entries)
+}
+
+func (p *panicky) Account(ctx context.Context, due []task.Accounted) ([]task.Created, error) {
+	p.count()
+	return p.DB.Account(ctx, due)
+}
+
+func TestRun_SurvivesAPanicOfItsOwn(t *testing.T) {
+	t.Parallel()
+	reached := true
+	for n := 1; reached; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			var c clock
+			p := &panicky{DB: open(t, &c), n: n}
+			job := ticking(t, "minutely", "* * * * *", jobs.CatchupAll)
+			if _, err := p.DB.Watermark(context.Background(), job.Name, job.Schedule[0].Name); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			time.Sleep(time.Second)
+			var log lines
+			s := scheduler.New(scheduler.Options{Store: p, Jobs: []*jobs.Job{job}, Log: log.logger()})
+			during(t, func() { time.Sleep(3*time.Minute + 30*time.Second) }, s)
+			checkMinutes(t, p.DB, "minutely", start, time.Now())
+			reached = p.calls >= p.n
+			if told := log.has("index out of range") && log.has("fault_test.go"); told != reached {
+				t.Errorf("call %d: the log tells the panic with its stack: %t, want %t\n%s", n, told, reached, log.text())
 			}
 		})
 	}

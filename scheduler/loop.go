@@ -48,9 +48,24 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			}
 			timer.Reset(0)
 		case <-timer.C:
-			timer.Reset(s.pass(ctx))
+			timer.Reset(s.guard(ctx))
 		}
 	}
+}
+
+// guard does a pass. One that panics is answered like an outage: all entries are
+// looked at again later.
+func (s *Scheduler) guard(ctx context.Context) (wait time.Duration) {
+	var err error
+	defer func() {
+		if err != nil {
+			s.reload = time.Time{}
+			s.plan()
+			wait = s.outage(ctx, "follow schedules", err)
+		}
+	}()
+	defer recovered(&err)
+	return s.pass(ctx)
 }
 
 // pass makes and records a part of what is due now, what is on time first, and
