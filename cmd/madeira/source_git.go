@@ -60,7 +60,11 @@ func (o *gitOptions) check() error {
 	case o.poll < time.Second:
 		return fmt.Errorf("--poll %s is shorter than 1s", o.poll)
 	}
-	if u, err := url.Parse(o.url); err == nil && u.User != nil {
+	u, err := url.Parse(o.url)
+	switch {
+	case err != nil && isHTTP(o.url):
+		return errors.New("--git: the address cannot be read; write special characters of its parts as %XX")
+	case err == nil && u.User != nil:
 		if _, secret := u.User.Password(); secret {
 			return errors.New("--git: leave the password out of the address, where everybody can read it, and give it to git, such as by a credential helper")
 		}
@@ -79,13 +83,31 @@ func newGitSource(o gitOptions, home string, environ []string, log *slog.Logger)
 	home = filepath.Join(home, hex.EncodeToString(sum[:8]))
 	return &gitSource{
 		url: o.url, ref: o.ref, path: o.path, poll: o.poll, log: log, home: home,
-		git: gitProgram{dir: filepath.Join(home, "mirror.git"), environ: environ},
+		git: gitProgram{dir: filepath.Join(home, "mirror.git"), environ: environ, user: userOf(o.url)},
 	}
+}
+
+func isHTTP(address string) bool {
+	scheme, _, _ := strings.Cut(strings.ToLower(address), "://")
+	return scheme == "http" || scheme == "https"
+}
+
+// userOf is who asks at an https address, as it stands there; "": nobody is named.
+func userOf(address string) string {
+	if !isHTTP(address) {
+		return ""
+	}
+	_, rest, _ := strings.Cut(address, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	if i := strings.LastIndex(host, "@"); i >= 0 {
+		return host[:i]
+	}
+	return ""
 }
 
 // display is the address without who asks: a user may be a token.
 func (s *gitSource) display() string {
-	if u, err := url.Parse(s.url); err == nil && u.User != nil && (u.Scheme == "http" || u.Scheme == "https") {
+	if u, err := url.Parse(s.url); err == nil && u.User != nil && isHTTP(s.url) {
 		u.User = nil
 		return u.String()
 	}

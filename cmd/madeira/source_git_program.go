@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +29,7 @@ const (
 type gitProgram struct {
 	dir     string   // where it is called
 	environ []string // of this process
+	user    string   // of the address, as it stands there; git's messages do not show it
 }
 
 // safely are the settings of every call. A pipe through ext:: would run a command.
@@ -66,6 +69,7 @@ func (e *gitError) Unwrap() error { return e.err }
 type gitCall struct {
 	*exec.Cmd
 	what   string // the subcommand
+	user   string // as of its gitProgram
 	within time.Duration
 	stderr bytes.Buffer
 	caller context.Context
@@ -74,7 +78,7 @@ type gitCall struct {
 
 // command prepares a call that is ended after a time, with all it has started.
 func (g gitProgram) command(ctx context.Context, within time.Duration, args ...string) *gitCall {
-	c := &gitCall{what: args[0], within: within, caller: ctx}
+	c := &gitCall{what: args[0], user: g.user, within: within, caller: ctx}
 	limited, cancel := context.WithTimeout(ctx, within)
 	c.cancel = cancel
 	c.Cmd = exec.CommandContext(limited, "git", append(append([]string{}, safely...), args...)...)
@@ -96,7 +100,29 @@ func (c *gitCall) failure(err error) error {
 	case c.ProcessState != nil && !c.ProcessState.Exited():
 		err = fmt.Errorf("not done within %s: %w", c.within, err)
 	}
-	return &gitError{what: c.what, err: err, stderr: c.stderr.String()}
+	return &gitError{what: c.what, err: err, stderr: withoutUser(c.stderr.String(), c.user)}
+}
+
+// userForm is who asks, within an address.
+var userForm = regexp.MustCompile(`(?i)\b(https?://)[^/@\s]+@`)
+
+// withoutUser takes who asks out of a text: out of every https address, where a user
+// may be a token, and the user of the address wherever git repeats it, as it stands
+// there, decoded or encoded.
+func withoutUser(text, user string) string {
+	text = userForm.ReplaceAllString(text, "${1}***@")
+	const short = 8 // such as "git": a word like any other
+	if len(user) < short {
+		return text
+	}
+	plain, err := url.PathUnescape(user)
+	if err != nil {
+		plain = user
+	}
+	for _, form := range []string{user, url.QueryEscape(plain), url.PathEscape(plain), plain} {
+		text = regexp.MustCompile(`(?i)`+regexp.QuoteMeta(form)).ReplaceAllLiteralString(text, "***")
+	}
+	return text
 }
 
 // gitEnviron is the environment for git: that of this process, without what names
