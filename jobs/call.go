@@ -48,6 +48,24 @@ func (s *stepInfo) calledJob() *Job {
 	return s.call.to.job
 }
 
+// countSteps counts what one run of the job becomes: its own steps, and those of
+// each job that it calls as often as it is called.
+func (c *checker) countSteps() {
+	c.src.steps = min(len(c.steps), MaxSteps+1)
+	for i := range c.steps {
+		s := &c.steps[i]
+		if s.calledJob() == nil {
+			continue
+		}
+		c.src.steps = min(c.src.steps+s.call.to.steps, MaxSteps+1)
+		if c.src.steps > MaxSteps {
+			c.add(c.doc.Problem(child(child(s.pointer, "with"), "job"), "dag.too_large",
+				"with the steps of the jobs that they call, the steps up to this one are more than %d, which is as many as a run may have; call fewer jobs", MaxSteps))
+			return
+		}
+	}
+}
+
 // callInputs checks what a step hands to the job that it runs, against what that job
 // declares.
 func (c *checker) callInputs(i int, env expr.Env) {

@@ -124,16 +124,17 @@ type checker struct {
 
 func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
 
-// maxSteps and maxNeeds bound what one run becomes in the database.
+// MaxSteps and maxNeeds bound what one run becomes in the database. The steps are
+// those of the job and of all jobs that it calls, each as often as it is called.
 const (
-	maxSteps = 10_000
+	MaxSteps = 10_000
 	maxNeeds = 1_000
 )
 
 func (c *checker) check() {
 	for _, phase := range phases() {
-		if list, ok := c.root[phase].([]any); ok && len(list) > maxSteps {
-			c.add(c.doc.keyProblem("/"+phase, "dag.too_large", "the job has %d steps; at most %d are allowed", len(list), maxSteps))
+		if list, ok := c.root[phase].([]any); ok && len(list) > MaxSteps {
+			c.add(c.doc.keyProblem("/"+phase, "dag.too_large", "the job has %d steps; at most %d are allowed", len(list), MaxSteps))
 			return
 		}
 	}

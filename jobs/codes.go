@@ -72,7 +72,7 @@ var codes = []Code{
 	{"dag.needs_missing", "Some steps say what they need and this one does not. Write needs: [] for a step that waits for none."},
 	{"dag.phase", "A step needs one of another phase. Those of steps are over before those of on_failure begin, and these before those of finally."},
 	{"dag.not_before", "A step refers to one that may not be over when it starts. Add that one to needs."},
-	{"dag.too_large", "There are more steps or needs than a run can have: 10,000 steps, 1,000 needs each."},
+	{"dag.too_large", "There are more steps or needs than a run can have: 10,000 steps, those of called jobs among them, 1,000 needs each."},
 
 	{"schedule.cron", "The cron expression cannot be read. It has five fields: minute, hour, day of month, month, day of week."},
 	{"schedule.never_fires", "The schedule never comes due."},

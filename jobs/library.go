@@ -39,6 +39,7 @@ type source struct {
 	problems []Problem
 	calls    []*call
 	height   int  // how many jobs call one another below it
+	steps    int  // of the job and of those that it calls, at most MaxSteps + 1
 	seen     bool // by link
 	over     bool // link knows its height
 
@@ -279,6 +280,7 @@ func (s *source) check(l *library) {
 	defer func() { s.doc = nil }()
 	c := &checker{doc: s.doc, env: l.env, lib: l, src: s, root: s.root(), problems: s.problems, job: &Job{Path: s.file, Source: s.text}}
 	c.check()
+	c.countSteps()
 	s.problems = c.problems
 	if !slices.ContainsFunc(s.problems, Problem.IsError) {
 		s.job, s.outputs, s.inputs = c.job, c.jobOutputs, c.inputs

@@ -56,7 +56,7 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // only what steps leave for one another. The jobs that its steps call are frozen
 // with it. DueAt of the request must be set. The error is a *RequestError.
 func Freeze(job *jobs.Job, r Request) (task.NewRun, error) {
-	f := freezing{job: job, due: r.DueAt.UTC().Truncate(time.Microsecond)} // as finely as databases keep it
+	f := freezing{job: job, size: &size{}, due: r.DueAt.UTC().Truncate(time.Microsecond)} // as finely as databases keep it
 	fail := func(field string, err error) (task.NewRun, error) {
 		return task.NewRun{}, &RequestError{Job: job.Name, Field: field, Err: err}
 	}
@@ -94,6 +94,7 @@ type freezing struct {
 	period json.RawMessage            // nil for a job without one
 	around time.Time                  // the instant from which the jobs that it calls take their periods
 	named  bool                       // around comes from the label of a period, and is midnight in every zone
+	size   *size                      // of it and of all jobs that are frozen with it
 	depth  int                        // how many jobs call each other down to this one
 }
 
@@ -121,6 +122,9 @@ func (f *freezing) run() (task.NewRun, error) {
 			return fail("limits", fmt.Errorf("concurrency: %w", err))
 		}
 		n.Concurrency = &task.Limit{Key: key, Slots: c.Limit}
+	}
+	if err := f.size.addSteps(job); err != nil {
+		return fail("steps", err)
 	}
 	n.Tasks, err = f.steps()
 	var inner *RequestError

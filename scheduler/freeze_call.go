@@ -17,11 +17,36 @@ import (
 // for each other.
 const maxCalls = 16
 
+// maxFrozen is how many bytes of JSON the calls of a run may come to.
+const maxFrozen = 64 << 20
+
+// A size is what a run with all that it calls has come to so far.
+type size struct{ steps, bytes int }
+
+// addSteps adds those of one more job.
+func (s *size) addSteps(job *jobs.Job) error {
+	if s.steps += len(job.Steps) + len(job.OnFailure) + len(job.Finally); s.steps > jobs.MaxSteps {
+		return fmt.Errorf("with those of the jobs that are called there are more than %d steps; call fewer jobs", jobs.MaxSteps)
+	}
+	return nil
+}
+
+// addCall adds the settings of a step that calls a job.
+func (s *size) addCall(raw json.RawMessage) error {
+	if len(raw) > task.MaxDocument {
+		return fmt.Errorf("with all that it calls it comes to %d bytes of JSON where a step may have %d; call fewer jobs", len(raw), task.MaxDocument)
+	}
+	if s.bytes += len(raw); s.bytes > maxFrozen {
+		return fmt.Errorf("the jobs that are called come to more than %d bytes of JSON; call fewer jobs", maxFrozen)
+	}
+	return nil
+}
+
 // call freezes the job that a step calls into the settings of its task: its period
 // by its own rule, its inputs as far as they are known. What is known only when
 // the step runs stays an expression.
 func (f *freezing) call(c jobs.Call) (json.RawMessage, error) {
-	child := freezing{job: c.Job, due: f.due, around: f.around, named: f.named, depth: f.depth + 1}
+	child := freezing{job: c.Job, due: f.due, around: f.around, named: f.named, size: f.size, depth: f.depth + 1}
 	if f.named {
 		year, month, day := f.around.In(f.location()).Date()
 		child.around = time.Date(year, month, day, 0, 0, 0, 0, child.location())
@@ -61,7 +86,14 @@ func (f *freezing) call(c jobs.Call) (json.RawMessage, error) {
 			return fail("upstream_key", err)
 		}
 	}
-	return json.Marshal(sub)
+	raw, err := json.Marshal(sub)
+	if err == nil {
+		err = f.size.addCall(raw)
+	}
+	if err != nil {
+		return fail("steps", err)
+	}
+	return raw, nil
 }
 
 // take puts what a caller hands in among the inputs, and returns what is known

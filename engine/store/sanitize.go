@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"madeira/engine/task"
 )
 
 const (
 	maxLine     = 4 << 10  // warnings, details, names
 	maxMessage  = 16 << 10 // of a failure
 	maxStack    = 64 << 10
-	maxDocument = 1 << 20 // outputs and payloads; the engine's own limit is lower
+	maxDocument = task.MaxDocument // outputs and payloads; the engine's own limit is lower
 )
 
 // clean makes text fit for both databases: valid UTF-8, no NUL, and when it is

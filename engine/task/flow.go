@@ -43,6 +43,10 @@ type SubJob struct {
 	Run      NewRun          `json:"run"`
 }
 
+// MaxDocument is how many bytes of JSON the settings or the outputs of one task may
+// have.
+const MaxDocument = 1 << 20
+
 // Redo says that the run of a task of type job is done again because the task is.
 type Redo struct {
 	Reason string `json:"reason"`
