@@ -132,3 +132,48 @@ func nights(t *testing.T, after, until time.Time) []time.Time {
 	}
 	return all
 }
+
+// TestExamples_GroupCloseRerunsTheOneThatFailed closes five subsidiaries, of which one
+// has a wrong statement, and does that one alone again when the bank has corrected it.
+func TestExamples_GroupCloseRerunsTheOneThatFailed(t *testing.T) {
+	t.Parallel()
+	storetest.EachURL(t, func(t *testing.T, url string) {
+		dir := exampleCopy(t, "group-close")
+		ok(t, "migrate", "--database", url)
+		closing := []string{"run", filepath.Join(dir, "group-close.yaml"), "--database", url, "--period", "2026-10"}
+		first := call(t, closing...)
+		for _, want := range []string{"version 1  error", "entity[uk]  error", "amount_mismatch 1", "entity[cn]  success", "alarm  success"} {
+			if first.code != exitFailed || !strings.Contains(first.stdout, want) {
+				t.Fatalf("the first run ends with %d, want %d and %q in\n%s\n%s", first.code, exitFailed, want, first.stdout, first.stderr)
+			}
+		}
+		db := database(t, url)
+		const runs = "SELECT upstream_key, version, status FROM run WHERE job = 'subsidiary' ORDER BY upstream_key, version"
+		before := mustRows(t, db, runs)
+		if len(before) != 5 {
+			t.Fatalf("there are %d runs of subsidiaries, want 5: %q", len(before), before)
+		}
+
+		edit(t, filepath.Join(dir, "data", "2026-10"), "uk_bank.csv", "604.00", "640.00")
+		again := call(t, append(closing, "--step", "entity[uk]", "--reason", "corrected file from the bank")...)
+		if again.code != exitOK || !strings.Contains(again.stdout, "entity[uk]  success") {
+			t.Fatalf("the rerun ends with %d\n%s\n%s", again.code, again.stdout, again.stderr)
+		}
+		var other []string
+		for _, run := range mustRows(t, db, runs) {
+			if !slices.Contains(before, run) {
+				other = append(other, run)
+			}
+		}
+		if len(other) != 1 || !strings.Contains(other[0], "/uk version=2 status=success") {
+			t.Errorf("the rerun made %q, want version 2 of uk alone", other)
+		}
+		whole := call(t, closing...)
+		if whole.code != exitOK || strings.Count(whole.stdout, "  repeated") != 5 || !strings.Contains(whole.stdout, "done  success") {
+			t.Errorf("the same command again ends with %d, want five repeated subsidiaries and the message\n%s\n%s", whole.code, whole.stdout, whole.stderr)
+		}
+		if out := ok(t, "doctor", "--invariants", "--database", url); strings.Contains(out, "broken") {
+			t.Errorf("doctor says\n%s", out)
+		}
+	})
+}
