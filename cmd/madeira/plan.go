@@ -105,7 +105,7 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 	if err != nil {
 		return err
 	}
-	inputs, err := planInputs(job, o.inputs)
+	inputs, err := planInputs(ctx, job, o.inputs)
 	if err != nil {
 		return usage("%w", err)
 	}
@@ -191,7 +191,7 @@ func (p *program) findJob(name string) (*jobs.Job, error) {
 
 // planInputs turns name=value pairs into JSON. Of a file only the digest is taken:
 // nothing is kept.
-func planInputs(job *jobs.Job, pairs []string) (map[string]json.RawMessage, error) {
+func planInputs(ctx context.Context, job *jobs.Job, pairs []string) (map[string]json.RawMessage, error) {
 	inputs := map[string]json.RawMessage{}
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
@@ -202,7 +202,7 @@ func planInputs(job *jobs.Job, pairs []string) (map[string]json.RawMessage, erro
 		if path, isFile := strings.CutPrefix(value, "@"); isFile && inputType(job, name) == "file" {
 			inputs[name], err = digestFile(path)
 		} else {
-			inputs[name], err = inputValue(context.Background(), nil, inputType(job, name), value)
+			inputs[name], err = inputValue(ctx, nil, inputType(job, name), value)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--input %s: %w", name, err)

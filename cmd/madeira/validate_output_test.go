@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -221,7 +222,11 @@ func TestValidate_WarningsDoNotFail(t *testing.T) {
 			f.problems = all.problems[tt.from:tt.to]
 			code := exitOK
 			if err := p.printFindings(f); err != nil {
-				code = err.(*exitError).code
+				var exit *exitError
+				if !errors.As(err, &exit) {
+					t.Fatalf("printFindings gives %v, want an exitError", err)
+				}
+				code = exit.code
 				fmt.Fprintln(&stderr, err)
 			}
 			if code != tt.code || strings.TrimSpace(stderr.String()) != tt.summary {
