@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 
@@ -26,42 +25,6 @@ type entry struct {
 }
 
 func (e *entry) id() task.EntryID { return task.EntryID{Job: e.job.Name, Entry: e.Name} }
-
-// An agenda holds entries by the instant at which they have to be looked at. It is
-// a heap; what is at an instant comes in the order of names, from a place of the
-// scheduler's own on, so that several share the work instead of queueing up for the
-// same entries.
-type agenda []*entry
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	return cmp.Or(a[i].at.Compare(a[j].at), cmp.Compare(a[i].rank, a[j].rank)) < 0
-}
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(e any)   { *a = append(*a, e.(*entry)) } //nolint:forcetypeassert // Only entries are pushed.
-func (a *agenda) Pop() any {
-	last := len(*a) - 1
-	e := (*a)[last]
-	(*a)[last], *a = nil, (*a)[:last]
-	return e
-}
-
-// first returns when the first has to be looked at, or the zero time.
-func (a agenda) first() time.Time {
-	if len(a) == 0 {
-		return time.Time{}
-	}
-	return a[0].at
-}
-
-// take removes up to n entries that have to be looked at by now.
-func (a *agenda) take(now time.Time, n int) []*entry {
-	var list []*entry
-	for len(*a) > 0 && len(list) < n && !(*a)[0].at.After(now) {
-		list = append(list, heap.Pop(a).(*entry)) //nolint:forcetypeassert // Only entries are pushed.
-	}
-	return list
-}
 
 // Follow replaces the jobs whose schedules Run follows; it may be called while Run
 // is running, which takes them up within moments. An entry that is among the old and
@@ -122,18 +85,10 @@ func (s *Scheduler) take(list []*jobs.Job) {
 
 // plan puts every entry with something to come onto its agenda.
 func (s *Scheduler) plan() {
-	s.punctual, s.lagging = nil, nil
+	s.punctual, s.lagging = agenda{}, agenda{}
 	for _, e := range s.entries {
-		switch {
-		case e.at.IsZero():
-		case e.lagging:
-			s.lagging = append(s.lagging, e)
-		default:
-			s.punctual = append(s.punctual, e)
-		}
+		s.await(e, e.at)
 	}
-	heap.Init(&s.punctual)
-	heap.Init(&s.lagging)
 }
 
 // await puts one entry onto its agenda again.
@@ -142,8 +97,8 @@ func (s *Scheduler) await(e *entry, at time.Time) {
 	switch {
 	case at.IsZero():
 	case e.lagging:
-		heap.Push(&s.lagging, e)
+		s.lagging.add(e)
 	default:
-		heap.Push(&s.punctual, e)
+		s.punctual.add(e)
 	}
 }
