@@ -32,7 +32,7 @@ type Ledger interface {
 const (
 	FillRun     = "run"     // makes its run
 	FillGood    = "good"    // leaves it: it has ended well already
-	FillLive    = "live"    // leaves it: its run is at work
+	FillLive    = "live"    // leaves it: its run is at work, or somebody has just made it
 	FillSkipped = "skipped" // leaves it: it makes no run, whoever asks
 )
 
@@ -44,6 +44,8 @@ type Fill struct {
 	Action string    // FillRun, FillGood, FillLive or FillSkipped
 	Reason string    // "" for a gap
 	RunID  string    // that it has, or that was made for it
+
+	recorded string // the run on record of the due time; "": none
 }
 
 // A Backfill asks for the runs of due times that have passed.
@@ -90,6 +92,7 @@ func PlanBackfill(ctx context.Context, l Ledger, job *jobs.Job, b Backfill) ([]F
 			continue
 		}
 		state, had := runs[task.DueTime{Entry: f.Entry, DueAt: f.DueAt}]
+		f.recorded = state.RunID
 		if f.Key != "" {
 			if state, had = states[f.Key]; !had {
 				state = task.KeyState{}
@@ -169,16 +172,30 @@ func (s *Scheduler) Fill(ctx context.Context, job *jobs.Job, b Backfill, f Fill)
 	if reason := join(b.Reason, b.Again); reason != "" {
 		why += ": " + reason
 	}
-	run.Occurrence = &task.Occurrence{Job: job.Name, Entry: f.Entry, DueAt: f.DueAt, Outcome: task.DueCaughtUp, Reason: why, Trigger: TriggerBackfill}
+	run.Occurrence = &task.Occurrence{Job: job.Name, Entry: f.Entry, DueAt: f.DueAt, Outcome: task.DueCaughtUp, Reason: why, Trigger: TriggerBackfill, Replaces: f.recorded}
 	created, err := s.store.CreateRun(ctx, run)
 	if err != nil {
 		return f, fmt.Errorf("due at %s: %w", f.DueAt.Format(time.RFC3339), err)
 	}
 	f.RunID = created.Run.ID
 	if created.Existing {
-		f.Action, f.Reason = FillLive, "somebody else has just made its run"
+		f.Action, f.Reason = met(created)
 		return f, nil
 	}
 	s.wake()
 	return f, nil
+}
+
+// met says what is left of a due time that somebody else was faster with.
+func met(c task.Created) (action, reason string) {
+	switch status := c.Run.Status; {
+	case c.Run.ID == "":
+		return FillSkipped, "somebody else has accounted for it meanwhile: it is " + string(c.Outcome)
+	case status.EndedWell() || status == task.RunRepeated:
+		return FillGood, "somebody else has made its run meanwhile, which ended as " + string(status)
+	case !status.Live():
+		return FillLive, "somebody else has made its run meanwhile, which ended as " + string(status)
+	default:
+		return FillLive, "somebody else has just made its run"
+	}
 }

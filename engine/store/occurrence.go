@@ -89,15 +89,17 @@ func (tx txn) insertOccurrence(ctx context.Context, o task.Occurrence) (bool, er
 // triggerBackfill is what makes an occurrence that somebody asked for afterwards.
 const triggerBackfill = "backfill"
 
-// fillGap records a due time that is made afterwards, in place of one that left no
-// run or one that ended badly, and reports whether it did. The watermark stays: a
+// fillGap records a due time that is made afterwards, in place of what its backfill
+// has seen on record: no run, or one that is over. It reports whether it did; where
+// there is another run now, it does not. The watermark stays: a
 // scheduler that is behind it still has to account for what lies between.
 func (tx txn) fillGap(ctx context.Context, o task.Occurrence) (bool, error) {
 	res, err := tx.NewRaw(`INSERT INTO occurrence AS o (job, entry, due_at, outcome, reason, run_id, trigger, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, entry, due_at) DO UPDATE SET outcome = excluded.outcome, reason = excluded.reason, run_id = excluded.run_id,
 			trigger = excluded.trigger, recorded_at = excluded.recorded_at
-		WHERE o.run_id IS NULL OR NOT EXISTS (SELECT 1 FROM run r WHERE r.id = o.run_id AND r.status IN ('pending', 'running', 'waiting'))`,
-		o.Job, o.Entry, instant{o.DueAt}, o.Outcome, nullable(clean(o.Reason, maxLine)), nullable(o.RunID), triggerBackfill, tx.now).Exec(ctx)
+		WHERE o.run_id IS NOT DISTINCT FROM ?
+			AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = o.run_id AND r.status IN ('pending', 'running', 'waiting'))`,
+		o.Job, o.Entry, instant{o.DueAt}, o.Outcome, nullable(clean(o.Reason, maxLine)), nullable(o.RunID), triggerBackfill, tx.now, nullable(o.Replaces)).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("record the due time %s of %s: %w", o.DueAt.UTC().Format(time.RFC3339), o.Job, err)
 	}

@@ -119,6 +119,10 @@ type Occurrence struct {
 	Reason  string
 	RunID   string
 	Trigger string // "schedule" or "backfill"; "" is "schedule"
+
+	// Replaces is the run that a backfill has seen on record of the due time, and puts
+	// another one in the place of; "": none. It is not kept.
+	Replaces string
 }
 
 // A Pause keeps a job from beginning anything.
