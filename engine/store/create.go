@@ -65,9 +65,14 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 		if !fresh {
 			return tx.runOfOccurrence(ctx, o)
 		}
-		if made, skipped, err := tx.givesWay(ctx, n); err != nil || skipped {
-			return made, err
-		}
+	}
+	return tx.makeRun(ctx, n)
+}
+
+// makeRun makes a run whose occurrence, where it has one, is on record and points at it.
+func (tx txn) makeRun(ctx context.Context, n task.NewRun) (task.Created, error) {
+	if made, skipped, err := tx.givesWay(ctx, n); err != nil || skipped {
+		return made, err
 	}
 	if err := tx.saveJob(ctx, n.Job); err != nil {
 		return task.Created{}, err

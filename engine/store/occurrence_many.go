@@ -13,9 +13,9 @@ import (
 	"madeira/engine/task"
 )
 
-// account writes due times and their runs: what needs no second look in a few large
-// statements, the rest one after the other. It goes in one order everywhere, so that
-// schedulers that meet wait for each other instead of dying.
+// account writes due times and their runs: first all due times, then what needs no
+// second look in a few large statements, the rest one after the other. It goes in one
+// order everywhere, so that schedulers that meet wait for each other instead of dying.
 func (tx txn) account(ctx context.Context, due []task.Accounted) ([]task.Created, error) {
 	order := make([]int, len(due))
 	var runs []task.NewRun
@@ -37,20 +37,28 @@ func (tx txn) account(ctx context.Context, due []task.Accounted) ([]task.Created
 	if err != nil {
 		return nil, err
 	}
-	var many, single []int
+	plain := make([]bool, len(due))
 	for _, i := range order {
-		if tells.plain(due[i]) {
+		plain[i] = tells.plain(due[i])
+	}
+	made := make([]task.Created, len(due))
+	fresh, err := tx.record(ctx, due, order, plain, made)
+	if err != nil {
+		return nil, err
+	}
+	var many, single []int
+	for _, i := range fresh {
+		if plain[i] {
 			many = append(many, i)
 		} else {
 			single = append(single, i)
 		}
 	}
-	made := make([]task.Created, len(due))
-	if err := tx.accountMany(ctx, due, many, made); err != nil {
+	if err := tx.createMany(ctx, due, many, made); err != nil {
 		return nil, err
 	}
 	for _, i := range single {
-		if made[i], err = tx.createRun(ctx, *due[i].Run); err != nil {
+		if made[i], err = tx.makeRun(ctx, *due[i].Run); err != nil {
 			return nil, fmt.Errorf("%s due at %s: %w", due[i].Occurrence.Job, due[i].Occurrence.DueAt.UTC().Format(time.RFC3339), err)
 		}
 	}
@@ -100,9 +108,6 @@ func (tx txn) lookAhead(ctx context.Context, due []task.Accounted) (prospects, e
 // plain reports whether a due time needs no second look: it makes no run, or the
 // first version of one with nothing in its way.
 func (p prospects) plain(d task.Accounted) bool {
-	if d.Occurrence.Trigger == triggerBackfill {
-		return false
-	}
 	if d.Run == nil {
 		return true
 	}
@@ -128,17 +133,16 @@ type occurrenceRow struct {
 	RecordedAt instant         `bun:"recorded_at"`
 }
 
-// accountMany writes those of the due times, and answers for those on record already.
-func (tx txn) accountMany(ctx context.Context, due []task.Accounted, which []int, made []task.Created) error {
-	if len(which) == 0 {
-		return nil
-	}
-	rows := make([]occurrenceRow, len(which))
+// record writes the due times in the given order, and moves the watermarks. It answers
+// for those that have been on record, and returns those whose runs are to be made. A
+// run that is plain and put off waits from the beginning.
+func (tx txn) record(ctx context.Context, due []task.Accounted, order []int, plain []bool, made []task.Created) ([]int, error) {
+	rows := make([]occurrenceRow, len(order))
 	marks := map[task.EntryID]instant{}
-	for i, w := range which {
+	for i, w := range order {
 		o := due[w].Occurrence
 		rows[i] = occurrenceRow{Job: o.Job, Entry: o.Entry, DueAt: instant{o.DueAt}, Outcome: o.Outcome, Reason: clean(o.Reason, maxLine), RunID: o.RunID, RecordedAt: tx.now}
-		if d := due[w].Run; d != nil && d.NotBefore.After(tx.now.Time) {
+		if d := due[w].Run; d != nil && plain[w] && d.NotBefore.After(tx.now.Time) {
 			rows[i].Outcome, rows[i].Reason = task.DueWaiting, putOff(instant{d.NotBefore})
 		}
 		if id := (task.EntryID{Job: o.Job, Entry: o.Entry}); o.DueAt.After(marks[id].Time) {
@@ -149,25 +153,22 @@ func (tx txn) accountMany(ctx context.Context, due []task.Accounted, which []int
 	for part := range slices.Chunk(rows, entryPage) {
 		res, err := tx.NewInsert().Model(&part).On("CONFLICT (job, entry, due_at) DO NOTHING").Returning("NULL").Exec(ctx)
 		if err != nil {
-			return fmt.Errorf("record %d due times: %w", len(part), err)
+			return nil, fmt.Errorf("record %d due times: %w", len(part), err)
 		}
 		n, err := res.RowsAffected()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		fresh += int(n)
 	}
 	if err := tx.moveMarks(ctx, marks); err != nil {
-		return err
+		return nil, err
 	}
-	which = slices.DeleteFunc(slices.Clone(which), func(w int) bool { return due[w].Run == nil })
+	which := slices.DeleteFunc(slices.Clone(order), func(w int) bool { return due[w].Run == nil })
 	if fresh < len(rows) {
-		var err error
-		if which, err = tx.unrecorded(ctx, due, which, made); err != nil {
-			return err
-		}
+		return tx.unrecorded(ctx, due, which, made)
 	}
-	return tx.createMany(ctx, due, which, made)
+	return which, nil
 }
 
 // moveMarks moves the watermarks of entries on.

@@ -136,21 +136,35 @@ func TestBackfill_TakesThePlaceOfWhatLeftNoRunAndLeavesTheWatermark(t *testing.T
 		if err := db.RecordOccurrence(t.Context(), missed); err != nil {
 			t.Fatal(err)
 		}
-		fill := func(at time.Time) task.Created {
+		fill := func(at time.Time, seen string) task.Created {
 			t.Helper()
 			d := dueRun("j", "", at, task.OverlapAllow)
-			d.Run.Occurrence = &task.Occurrence{Job: "j", Entry: missed.Entry, DueAt: at, Outcome: task.DueCaughtUp, Reason: "backfill by ann", Trigger: "backfill"}
+			d.Run.Occurrence = &task.Occurrence{Job: "j", Entry: missed.Entry, DueAt: at, Outcome: task.DueCaughtUp, Reason: "backfill by ann", Trigger: "backfill", Replaces: seen}
 			made, err := db.CreateRun(t.Context(), *d.Run)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return made
 		}
-		first := fill(at)
-		if again := fill(at); first.Existing || !again.Existing || again.Run.ID != first.Run.ID {
+		first := fill(at, "")
+		if again := fill(at, ""); first.Existing || !again.Existing || again.Run.ID != first.Run.ID {
 			t.Errorf("filled twice: runs %s and %s, existing %t and %t", first.Run.ID, again.Run.ID, first.Existing, again.Existing)
 		}
-		later := fill(at.Add(time.Minute))
+		if _, err := db.CancelRun(t.Context(), first.Run.ID, task.Action{Actor: "ann", Action: "cancel", Subject: "run:" + first.Run.ID, Reason: "wrong"}); err != nil {
+			t.Fatal(err)
+		}
+		if again := fill(at, ""); !again.Existing || again.Run.ID != first.Run.ID {
+			t.Errorf("a fill that has seen no run made run %s beside %s, which is over meanwhile", again.Run.ID, first.Run.ID)
+		}
+		second := fill(at, first.Run.ID)
+		if second.Existing || second.Run.ID == first.Run.ID {
+			t.Errorf("a fill that has seen the run %s made none", first.Run.ID)
+		}
+		if again := fill(at, first.Run.ID); !again.Existing || again.Run.ID != second.Run.ID {
+			t.Errorf("a fill that has seen an earlier run made run %s beside %s", again.Run.ID, second.Run.ID)
+		}
+		first = second
+		later := fill(at.Add(time.Minute), "")
 		if mark, err := db.Watermark(t.Context(), "j", missed.Entry); err != nil || !mark.Equal(at) {
 			t.Errorf("the watermark is %s, %v; want %s", mark, err, at)
 		}
@@ -170,4 +184,57 @@ func TestBackfill_TakesThePlaceOfWhatLeftNoRunAndLeavesTheWatermark(t *testing.T
 		}
 		sound(t, db)
 	})
+}
+
+// TestAccount_LocksDueTimesInOneOrder has a transaction hold the first of two due
+// times. While Account waits for it, the second has to be free, also where its run needs
+// no second look and that of the first does: else two schedulers wait for each other.
+func TestAccount_LocksDueTimesInOneOrder(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db := storetest.Open(t, storetest.Postgres(t), store.Options{})
+	at := time.Date(2026, 10, 1, 6, 0, 0, 0, time.UTC)
+	first, second := dueRun("a", "a/1", at, task.OverlapAllow), dueRun("b", "b/1", at, task.OverlapAllow)
+	first.Run.Concurrency = &task.Limit{Key: "ledger", Slots: 1}
+	_, w := db.SQL()
+	tx, err := w.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	note := func(job string) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO occurrence (job, entry, due_at, outcome, recorded_at) VALUES ($1, $2, $3, 'missed', now())", job, first.Occurrence.Entry, at)
+		return err
+	}
+	if err := note("a"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Account(ctx, []task.Accounted{second, first})
+		done <- err
+	}()
+	for n, tries := 0, 0; n == 0; tries++ {
+		if tries == 1000 {
+			t.Fatal("Account does not wait for the due time that somebody else is writing")
+		}
+		time.Sleep(10 * time.Millisecond)
+		n = count(t, db, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	}
+	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '200ms'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := note("b"); err != nil {
+		t.Errorf("while Account waits for the first due time it holds the second: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got, want := recorded(t, db), []string{"a 01 ran pending", "b 01 ran pending"}; !slices.Equal(got, want) {
+		t.Errorf("on record is %v, want %v", got, want)
+	}
+	sound(t, db)
 }
