@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"path"
@@ -77,14 +76,13 @@ func (o *gitOptions) check() error {
 }
 
 // newGitSource prepares to follow a ref; look fetches it. State is in a folder below
-// home.
+// home, of this ref and path alone: who follows another one removes nothing of it.
 func newGitSource(o gitOptions, home string, environ []string, log *slog.Logger) *gitSource {
-	sum := sha256.Sum256([]byte(o.url))
-	home = filepath.Join(home, hex.EncodeToString(sum[:8]))
-	return &gitSource{
-		url: o.url, ref: o.ref, path: o.path, poll: o.poll, log: log, home: home,
-		git: gitProgram{dir: filepath.Join(home, "mirror.git"), environ: environ, user: userOf(o.url)},
-	}
+	s := &gitSource{url: o.url, ref: o.ref, path: o.path, poll: o.poll, log: log}
+	sum := sha256.Sum256([]byte(s.name()))
+	s.home = filepath.Join(home, hex.EncodeToString(sum[:8]))
+	s.git = gitProgram{dir: filepath.Join(s.home, "mirror.git"), environ: environ, user: userOf(o.url)}
+	return s
 }
 
 func isHTTP(address string) bool {
@@ -131,7 +129,7 @@ func (s *gitSource) look(ctx context.Context) (_ tree, err error) {
 		return tree{}, err
 	}
 	if commit == s.laid.commit {
-		if _, err := os.Stat(s.laid.folder); err == nil {
+		if _, whole := wholeTree(s.laid.folder); whole {
 			return s.laid, nil
 		}
 	}
@@ -284,8 +282,12 @@ func (s *gitSource) watchConfig(ctx context.Context, commit, top string) string 
 // sweepEvery is how often trees are looked at that nobody may need any more.
 const sweepEvery = 10 * time.Minute
 
-// tidy removes trees that neither a job in force nor a run needs, and lays out
-// again those that a run needs and that are gone, as on a new machine.
+// spared is how long a tree stays after somebody has looked at it: another process
+// may follow the same files with a state database of its own.
+const spared = time.Hour
+
+// tidy removes trees that for a while neither a job in force nor a run has needed,
+// and lays out again those that a run needs and that are gone, as on a new machine.
 func (s *gitSource) tidy(ctx context.Context, now time.Time, needed []string) (err error) {
 	if s.inUse == nil || now.Sub(s.swept) < sweepEvery {
 		return nil
@@ -307,24 +309,10 @@ func (s *gitSource) tidy(ctx context.Context, now time.Time, needed []string) (e
 			keep[object] = true
 		}
 	}
-	entries, err := os.ReadDir(s.trees())
-	if err != nil {
-		return err
-	}
-	missing := maps.Clone(keep)
-	for _, e := range entries {
-		delete(missing, e.Name())
-		if keep[strings.TrimSuffix(e.Name(), ".json")] {
-			continue
-		}
-		if err := removeTree(filepath.Join(s.trees(), e.Name())); err != nil {
-			return err
-		}
-	}
-	for object := range missing {
+	for object := range keep { // so that others see it is needed, too
 		if _, err := s.git.layOut(ctx, object, filepath.Join(s.trees(), object)); err != nil {
 			s.log.WarnContext(ctx, "the files that a run was made with are not here", slog.String("tree", object), slog.String("error", err.Error()))
 		}
 	}
-	return nil
+	return sweep(s.trees(), keep, now.Add(-spared))
 }

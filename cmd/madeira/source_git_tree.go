@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"madeira/jobs"
 )
@@ -19,17 +20,26 @@ import (
 // maxTree bounds what is laid out of one commit, in bytes.
 const maxTree = 1 << 30
 
+// wholeTree reports whether a folder has all files of its tree, and what is wrong
+// with them: a note beside it says so. It is written last and removed first.
+func wholeTree(folder string) ([]jobs.Problem, bool) {
+	var problems []jobs.Problem
+	note, err := os.ReadFile(folder + ".json")
+	if err != nil || json.Unmarshal(note, &problems) != nil {
+		return nil, false
+	}
+	_, err = os.Stat(folder)
+	return problems, err == nil
+}
+
 // layOut writes the files of a tree into a folder, read-only and as they are in the
 // repository: nothing is converted, no filter and no hook runs. A folder that is
-// there is whole. What is not laid out comes back as problems: a symbolic link that
-// leaves the tree, a submodule, a file that Git LFS keeps elsewhere.
+// whole is left as it is, and noted to be needed now. What is not laid out comes back
+// as problems: a symbolic link that leaves the tree, a submodule, a file that Git LFS
+// keeps elsewhere.
 func (g gitProgram) layOut(ctx context.Context, object, folder string) ([]jobs.Problem, error) {
-	if note, err := os.ReadFile(folder + ".json"); err == nil {
-		if _, err := os.Stat(folder); err == nil {
-			var problems []jobs.Problem
-			err := json.Unmarshal(note, &problems)
-			return problems, err
-		}
+	if problems, whole := wholeTree(folder); whole {
+		return problems, os.Chtimes(folder+".json", time.Time{}, time.Now())
 	}
 	entries, err := g.list(ctx, object)
 	if err != nil {
@@ -50,20 +60,31 @@ func (g gitProgram) layOut(ctx context.Context, object, folder string) ([]jobs.P
 	if err == nil {
 		err = seal(fresh)
 	}
-	var note []byte
 	if err == nil {
-		note, err = json.Marshal(problems)
-	}
-	if err == nil {
-		err = os.WriteFile(folder+".json", note, 0o644)
-	}
-	if err == nil {
-		err = os.Rename(fresh, folder)
+		err = putInPlace(fresh, folder, problems)
 	}
 	if err != nil {
 		return nil, errors.Join(err, removeTree(fresh))
 	}
 	return problems, nil
+}
+
+// putInPlace gives a tree that is on the disk its name, and then notes that it is whole.
+func putInPlace(fresh, folder string, problems []jobs.Problem) error {
+	note, err := json.Marshal(problems)
+	if err != nil {
+		return err
+	}
+	if err := removeTree(folder); err != nil { // a part of one that was being removed
+		return err
+	}
+	if err := os.Rename(fresh, folder); err != nil {
+		return err
+	}
+	if err := syncPath(filepath.Dir(folder)); err != nil {
+		return err
+	}
+	return os.WriteFile(folder+".json", note, 0o644)
 }
 
 // write writes the files of a tree into an empty folder, links last.
@@ -184,23 +205,67 @@ func (g gitProgram) link(ctx context.Context, root *os.Root, links []gitEntry) (
 	}
 }
 
-// seal makes folders read-only; files are already.
+// seal brings a tree to the disk and makes its folders read-only; files are already.
 func seal(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return err
+		}
+		if err := syncPath(name); err != nil || !d.IsDir() {
 			return err
 		}
 		return os.Chmod(name, 0o555)
 	})
 }
 
-// removeTree removes a folder whose folders are read-only, and what is noted of it.
+// syncPath waits until a file, or the names in a folder, are on the disk.
+func syncPath(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// removeTree removes the note that a folder is whole, and then the folder, whose
+// folders are read-only.
 func removeTree(dir string) error {
+	if err := os.RemoveAll(dir + ".json"); err != nil {
+		return err
+	}
 	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			return os.Chmod(name, 0o755)
 		}
 		return err
 	}) // removing says what is wrong
-	return errors.Join(os.RemoveAll(dir), os.RemoveAll(dir+".json"))
+	return os.RemoveAll(dir)
+}
+
+// sweep removes the trees of a folder that are not to be kept and that nobody has
+// looked at since.
+func sweep(trees string, keep map[string]bool, since time.Time) error {
+	entries, err := os.ReadDir(trees)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".json")
+		folder := filepath.Join(trees, name)
+		info, err := os.Stat(folder + ".json")
+		if err != nil {
+			info, err = os.Lstat(folder)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it went with its folder
+		case err != nil:
+			return err
+		case keep[name] || info.ModTime().After(since):
+		default:
+			if err := removeTree(folder); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

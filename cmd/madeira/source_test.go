@@ -220,7 +220,7 @@ func TestGitSource_LaysOutATreeAsItIs(t *testing.T) {
 		t.Errorf("a folder that a run needs and that was gone: %v, want it laid out again", err)
 	}
 	s.inUse, s.swept = func(context.Context) ([]string, error) { return nil, nil }, time.Time{}
-	if err := s.tidy(t.Context(), time.Now(), []string{next.folder}); err != nil {
+	if err := s.tidy(t.Context(), time.Now().Add(2*time.Hour), []string{next.folder}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(got.folder); !os.IsNotExist(err) {
