@@ -86,7 +86,7 @@ func planted(t *testing.T, db *store.DB, plants []plant) {
 	t.Helper()
 	tables := []string{
 		"task_log", "task_queue", "task_ready", "task_held", "task_later", "task_undecided", "task_slot", "dead_letter", "run", "run_undecided",
-		"run_archive", "task_archive", "task_log_archive", "run_archiving", "run_turn", "run_slot", "occurrence",
+		"run_archive", "task_archive", "task_log_archive", "run_archiving", "run_turn", "run_slot", "run_waiter", "occurrence",
 	}
 	for _, table := range tables {
 		write(t, db, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)

@@ -20,6 +20,8 @@ var turnRules = []struct{ id, query, text string }{
 		"run %s has begun without a slot"},
 	{"trn", `SELECT CAST(q.run_id AS text) AS id FROM run_turn q LEFT JOIN run r ON r.id = q.run_id AND r.finished_at IS NULL WHERE r.id IS NULL`,
 		"run %s is not live and waits for its turn"},
+	{"trn", `SELECT CAST(w.run_id AS text) AS id FROM run_waiter w LEFT JOIN run r ON r.id = w.run_id AND r.finished_at IS NULL AND r.parent_task IS NOT NULL WHERE r.id IS NULL`,
+		"run %s is not live, or has no parent_task, and other tasks wait for it"},
 	{"trn", `SELECT CAST(q.run_id AS text) AS id FROM run_turn q JOIN task_queue t ON t.run_id = q.run_id AND t.step IS NOT NULL AND t.state = 'processing'`,
 		"run %s waits for its turn and a step of it is at work"},
 	{"trn", `SELECT CAST(max(r.id) AS text) AS id FROM (SELECT CAST(r.id AS text) AS id, r.job FROM run r WHERE r.finished_at IS NULL AND r.overlap IS NOT NULL AND r.parent_task IS NULL

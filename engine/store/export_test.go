@@ -42,6 +42,23 @@ func (d *deaf) BeforeQuery(ctx context.Context, event *bun.QueryEvent) context.C
 
 func (*deaf) AfterQuery(context.Context, *bun.QueryEvent) {}
 
+// CountStatements returns how many statements are made from now on. It is for tests
+// that make one at a time.
+func (db *DB) CountStatements() *int {
+	c := &counting{}
+	db.bun = db.bun.WithQueryHook(c)
+	return &c.n
+}
+
+type counting struct{ n int }
+
+func (c *counting) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context {
+	c.n++
+	return ctx
+}
+
+func (*counting) AfterQuery(context.Context, *bun.QueryEvent) {}
+
 // Orphans returns how many claims are waiting to be given back.
 func (db *DB) Orphans() int {
 	db.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/uptrace/bun"
 
 	"madeira/engine/task"
 	"madeira/jobs/step"
@@ -97,7 +98,8 @@ func (tx txn) spawn(ctx context.Context, h task.Hold, n task.NewRun) (made task.
 	return made, false, tx.leave(ctx, h, held, leaving{To: task.Waiting, Reason: task.ReasonChild, Delay: askAgain})
 }
 
-// adopt lets a live run tell the task of its end if it tells nobody else.
+// adopt lets a live run tell the task of its end if it tells nobody else, and notes
+// that the task waits for it.
 func (tx txn) adopt(ctx context.Context, id int64, run string) error {
 	res, err := tx.NewRaw("UPDATE run SET parent_task = coalesce(parent_task, ?) WHERE id = ? AND status IN ('pending', 'running', 'waiting')", id, run).Exec(ctx)
 	if err != nil {
@@ -109,6 +111,10 @@ func (tx txn) adopt(ctx context.Context, id int64, run string) error {
 	}
 	if n == 0 {
 		return errEnded
+	}
+	err = tx.exec(ctx, "INSERT INTO run_waiter (run_id, task_id) SELECT id, ?0 FROM run WHERE id = ?1 AND parent_task <> ?0 ON CONFLICT DO NOTHING", id, run)
+	if err != nil {
+		return fmt.Errorf("note what waits for run %s: %w", run, err)
 	}
 	// A run that another one waits for does not wait for others of its job.
 	return tx.exec(ctx, "UPDATE run_turn SET child = ?, overlap = ? WHERE run_id = ?", true, false, run)
@@ -146,20 +152,37 @@ func (tx txn) child(ctx context.Context, id int64) (task.Run, error) {
 
 // above returns the run and all that wait for it.
 func (tx txn) above(ctx context.Context, run string) (map[string]bool, error) {
-	all := map[string]bool{}
-	for next := run; next != ""; {
-		if all[next] = true; len(all) > maxDepth {
+	all := map[string]bool{run: true}
+	next := []string{run}
+	for depth := 1; len(next) > 0; depth++ {
+		if depth > maxDepth {
 			return nil, step.PermanentCode("job.too_deep", fmt.Errorf("more than %d runs wait for each other: a job calls itself without an end", maxDepth))
 		}
-		var up []string
-		err := tx.NewRaw(`SELECT CAST(t.run_id AS text) FROM run r JOIN task_queue t ON t.id = r.parent_task
-			WHERE r.id = ? AND t.run_id IS NOT NULL`, next).Scan(ctx, &up)
+		up, err := callers(ctx, tx, next)
 		if err != nil {
-			return nil, fmt.Errorf("look what waits for run %s: %w", next, err)
+			return nil, err
 		}
-		if next = ""; len(up) > 0 && !all[up[0]] {
-			next = up[0]
+		next = nil
+		for _, c := range up {
+			if !all[c.Caller] {
+				all[c.Caller], next = true, append(next, c.Caller)
+			}
 		}
+	}
+	return all, nil
+}
+
+// A calling is a run that waits for another one.
+type calling struct{ RunID, Caller string }
+
+// callers returns the runs that wait for any of the runs, straight.
+func callers(ctx context.Context, db bun.IDB, runs []string) ([]calling, error) {
+	const up = ` AND t.run_id IS NOT NULL AND t.state IN ('pending', 'processing', 'waiting')`
+	var all []calling
+	err := db.NewRaw(`SELECT CAST(r.id AS text) AS run_id, CAST(t.run_id AS text) AS caller FROM run r JOIN task_queue t ON t.id = r.parent_task WHERE r.id IN (?0)`+up+`
+		UNION SELECT CAST(w.run_id AS text), CAST(t.run_id AS text) FROM run_waiter w JOIN task_queue t ON t.id = w.task_id WHERE w.run_id IN (?0)`+up, bun.List(runs)).Scan(ctx, &all)
+	if err != nil {
+		return nil, fmt.Errorf("look what waits for %d runs: %w", len(runs), err)
 	}
 	return all, nil
 }

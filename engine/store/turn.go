@@ -101,7 +101,9 @@ func (tx txn) enterTurn(ctx context.Context, n task.NewRun) (task.Created, error
 	if _, err := tx.NewInsert().Model(&row).Returning("NULL").Exec(ctx); err != nil {
 		return made, fmt.Errorf("note that it waits for its turn: %w", err)
 	}
-	if _, err := tx.takeTurns(ctx, turnsAtOnce); err != nil || n.Occurrence == nil {
+	// Only under its own key can it change whose turn it is.
+	look := func(limit int) (lineup, error) { return lineUpWith(ctx, tx, tx.now, limit, row) }
+	if _, err := tx.takeTurns(ctx, turnsAtOnce, look); err != nil || n.Occurrence == nil {
 		return made, err
 	}
 	waits, err := turnsOf(ctx, tx, []string{n.Run.ID}, tx.now)
@@ -145,7 +147,7 @@ func (db *DB) TakeTurns(ctx context.Context, limit int) (task.Turns, error) {
 		if tx.now, err = db.dialect.now(ctx, tx.Tx); err != nil {
 			return err
 		}
-		sum.Begun, err = tx.takeTurns(ctx, limit)
+		sum.Begun, err = tx.takeTurns(ctx, limit, func(limit int) (lineup, error) { return lineUp(ctx, tx, tx.now, limit) })
 		return err
 	})
 	if err != nil {
@@ -169,12 +171,12 @@ func waitingTurns(ctx context.Context, db bun.IDB, now instant) (task.Turns, err
 	return sum, nil
 }
 
-// takeTurns lets up to limit runs begin whose turn it is, and returns how many. The
-// transaction has to be alone in that.
-func (tx txn) takeTurns(ctx context.Context, limit int) (int, error) {
+// takeTurns lets up to limit runs begin whose turn it is, of those that look finds,
+// and returns how many. The transaction has to be alone in that.
+func (tx txn) takeTurns(ctx context.Context, limit int, look func(limit int) (lineup, error)) (int, error) {
 	begun := 0
 	for begun < limit {
-		line, err := lineUp(ctx, tx, tx.now, limit-begun)
+		line, err := look(limit - begun)
 		if err != nil {
 			return begun, err
 		}

@@ -76,18 +76,12 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id
 			AND NOT EXISTS (SELECT 1 FROM run_turn w WHERE w.run_id = r.id))`
 
+	inOrder = " ORDER BY q.priority, q.run_id LIMIT ?"
+
 	turnKeys = `WITH RECURSIVE k (key) AS (
 		SELECT min(key) FROM run_turn WHERE key IS NOT NULL
 		UNION ALL SELECT (SELECT min(t.key) FROM run_turn t WHERE t.key IS NOT NULL AND t.key > k.key) FROM k WHERE k.key IS NOT NULL)
 		SELECT key FROM k WHERE key IS NOT NULL`
-
-	// sharers are runs whose key a run that waits for them has a slot under: they
-	// are part of its turn, or both would wait for ever.
-	sharers = `WITH RECURSIVE up (origin, run_id, depth) AS (
-		SELECT q.run_id, q.run_id, 0 FROM run_turn q WHERE q.child AND q.key IS NOT NULL
-		UNION ALL SELECT u.origin, t.run_id, u.depth + 1 FROM up u JOIN run r ON r.id = u.run_id JOIN task_queue t ON t.id = r.parent_task
-			WHERE t.run_id IS NOT NULL AND u.depth < ?)
-		SELECT DISTINCT ` + turnColumns + ` FROM up u JOIN run_slot s ON s.run_id = u.run_id JOIN run_turn q ON q.run_id = u.origin AND q.key = s.key WHERE ` + dueNow
 )
 
 // lineUp reads who may begin: of each job the first that waits for others of it,
@@ -98,19 +92,13 @@ func lineUp(ctx context.Context, db bun.IDB, now instant, limit int) (lineup, er
 	if err := db.NewRaw(turnKeys).Scan(ctx, &keys); err != nil {
 		return l, fmt.Errorf("list keys under which runs wait: %w", err)
 	}
-	add := func(query string, args ...any) error {
-		var some []waiter
-		err := db.NewRaw(query, args...).Scan(ctx, &some)
-		l.waiters = append(l.waiters, some...)
-		return err
-	}
-	err := add("SELECT "+turnColumns+" FROM run_turn q WHERE q.overlap AND "+dueNow+" AND "+firstOfJob, now, now)
+	err := l.add(ctx, db, "q.overlap AND "+dueNow+" AND "+firstOfJob, now, now)
 	if err == nil {
-		err = add("SELECT "+turnColumns+" FROM run_turn q WHERE q.key IS NULL AND NOT q.overlap AND "+dueNow+" ORDER BY q.priority, q.run_id LIMIT ?", now, limit)
+		err = l.add(ctx, db, "q.key IS NULL AND NOT q.overlap AND "+dueNow+inOrder, now, limit)
 	}
 	for _, key := range keys {
 		if err == nil {
-			err = add("SELECT "+turnColumns+" FROM run_turn q WHERE q.key = ? AND NOT q.overlap AND "+dueNow+" ORDER BY q.priority, q.run_id LIMIT ?", key, now, limit)
+			err = l.add(ctx, db, "q.key = ? AND NOT q.overlap AND "+dueNow+inOrder, key, now, limit)
 		}
 	}
 	if err == nil && len(keys) > 0 {
@@ -120,6 +108,34 @@ func lineUp(ctx context.Context, db bun.IDB, now instant, limit int) (lineup, er
 		return l, fmt.Errorf("look whose turn it is: %w", err)
 	}
 	return l, nil
+}
+
+// lineUpWith reads who may begin of a run and those that wait under its key.
+func lineUpWith(ctx context.Context, db bun.IDB, now instant, limit int, row turnRow) (lineup, error) {
+	l := lineup{taken: map[string]map[int]bool{}}
+	where, is := "q.run_id = ?", row.RunID
+	if row.Key != "" {
+		where, is = "q.key = ?", row.Key
+	}
+	err := l.add(ctx, db, where+" AND q.overlap AND "+dueNow+" AND "+firstOfJob, is, now, now)
+	if err == nil {
+		err = l.add(ctx, db, where+" AND NOT q.overlap AND "+dueNow+inOrder, is, now, limit)
+	}
+	if err == nil && row.Key != "" {
+		err = l.readSlots(ctx, db, now, []string{row.Key})
+	}
+	if err != nil {
+		return l, fmt.Errorf("look whether it is the turn of run %s: %w", row.RunID, err)
+	}
+	return l, nil
+}
+
+// add reads waiters q.
+func (l *lineup) add(ctx context.Context, db bun.IDB, where string, args ...any) error {
+	var some []waiter
+	err := db.NewRaw("SELECT "+turnColumns+" FROM run_turn q WHERE "+where, args...).Scan(ctx, &some)
+	l.waiters = append(l.waiters, some...)
+	return err
 }
 
 // readSlots reads which slots are taken, and who shares the turn of another run.
@@ -137,14 +153,10 @@ func (l *lineup) readSlots(ctx context.Context, db bun.IDB, now instant, keys []
 	if len(slots) == 0 {
 		return nil
 	}
-	var shared []waiter
-	if err := db.NewRaw(sharers, maxDepth, now).Scan(ctx, &shared); err != nil {
-		return err
-	}
+	shared, err := sharers(ctx, db, now, keys, slots)
 	for _, s := range shared {
-		s.Shares = true
 		l.waiters = slices.DeleteFunc(l.waiters, func(t waiter) bool { return t.RunID == s.RunID })
 		l.waiters = append(l.waiters, s)
 	}
-	return nil
+	return err
 }

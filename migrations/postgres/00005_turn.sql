@@ -42,6 +42,13 @@ CREATE TABLE run_slot (
   PRIMARY KEY (key, slot)
 );
 
+-- Tasks that wait for a live run which tells another task, its parent_task, of its end.
+CREATE TABLE run_waiter (
+  run_id  uuid NOT NULL,
+  task_id bigint NOT NULL,
+  PRIMARY KEY (run_id, task_id)
+);
+
 -- Whatever ends a run ends its turn. A run that has begun and has no key has nothing to give
 -- back; one that was redriven is waiting until its turn has come.
 -- +goose StatementBegin
@@ -56,10 +63,24 @@ CREATE TRIGGER turn_over AFTER UPDATE OF finished_at ON run FOR EACH ROW
   WHEN (NEW.finished_at IS NOT NULL AND (NEW.turn_key IS NOT NULL OR NEW.started_at IS NULL OR OLD.status = 'waiting'))
   EXECUTE FUNCTION madeira_turn_over();
 
+-- Only a run with a parent_task has others that wait for it.
+-- +goose StatementBegin
+CREATE FUNCTION madeira_waiters_over() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM run_waiter WHERE run_id = NEW.id;
+  RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER waiters_over AFTER UPDATE OF finished_at ON run FOR EACH ROW
+  WHEN (NEW.finished_at IS NOT NULL AND NEW.parent_task IS NOT NULL)
+  EXECUTE FUNCTION madeira_waiters_over();
+
 -- +goose Down
+DROP TRIGGER waiters_over ON run;
+DROP FUNCTION madeira_waiters_over();
 DROP TRIGGER turn_over ON run;
 DROP FUNCTION madeira_turn_over();
-DROP TABLE run_slot, run_turn;
+DROP TABLE run_waiter, run_slot, run_turn;
 DROP INDEX run_period, run_archive_period;
 ALTER TABLE run DROP COLUMN overlap, DROP COLUMN turn_key, DROP COLUMN turn_slots, DROP COLUMN not_before, DROP COLUMN previous_period;
 ALTER TABLE run_archive DROP COLUMN overlap, DROP COLUMN turn_key, DROP COLUMN turn_slots, DROP COLUMN not_before, DROP COLUMN previous_period;

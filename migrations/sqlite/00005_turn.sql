@@ -40,6 +40,13 @@ CREATE TABLE run_slot (
   PRIMARY KEY (key, slot)
 ) WITHOUT ROWID;
 
+-- Tasks that wait for a live run which tells another task, its parent_task, of its end.
+CREATE TABLE run_waiter (
+  run_id  text NOT NULL,
+  task_id integer NOT NULL,
+  PRIMARY KEY (run_id, task_id)
+) WITHOUT ROWID;
+
 -- Whatever ends a run ends its turn. A run that has begun and has no key has nothing to give
 -- back; one that was redriven is waiting until its turn has come.
 -- +goose StatementBegin
@@ -51,7 +58,18 @@ BEGIN
 END;
 -- +goose StatementEnd
 
+-- Only a run with a parent_task has others that wait for it.
+-- +goose StatementBegin
+CREATE TRIGGER waiters_over AFTER UPDATE OF finished_at ON run FOR EACH ROW
+  WHEN NEW.finished_at IS NOT NULL AND NEW.parent_task IS NOT NULL
+BEGIN
+  DELETE FROM run_waiter WHERE run_id = NEW.id;
+END;
+-- +goose StatementEnd
+
 -- +goose Down
+DROP TRIGGER waiters_over;
+DROP TABLE run_waiter;
 DROP TRIGGER turn_over;
 DROP TABLE run_slot;
 DROP TABLE run_turn;
