@@ -109,7 +109,12 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 	if err != nil {
 		return usage("%w", err)
 	}
-	now := time.Now()
+	state, closeState := p.peek(ctx, filepath.Dir(job.Path), job)
+	defer closeState()
+	now := state.now
+	if now.IsZero() {
+		now = time.Now()
+	}
 	plan := jobPlan{
 		Name: job.Name, File: displayPath(job.Path), Digest: job.Digest, Overlap: string(job.Overlap),
 		Inputs: describeInputs(job, inputs), Steps: planPhases(job, 0), zone: job.Location, Past: []duePlan{}, Next: []duePlan{},
@@ -127,8 +132,6 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 	default:
 		return usage("%w", err)
 	}
-	state, closeState := p.peek(ctx, filepath.Dir(job.Path), job)
-	defer closeState()
 	plan.State = state.unasked
 	plan.Past = append(plan.Past, pastDue(job, state, now)...)
 	plan.Next = append(plan.Next, nextDue(ctx, job, inputs, state, now, o.next)...)

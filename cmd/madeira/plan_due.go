@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type duePlan struct {
 type stateView struct {
 	unasked string // why it was not asked; "": it was
 	db      *store.DB
+	now     time.Time    // by the clock of the database, as the scheduler reads it
+	pauses  []task.Pause // of the job, since the oldest of marks
 	marks   map[string]time.Time
 	live    []task.Run
 	paused  *store.Hold
@@ -59,7 +62,15 @@ func (p *program) peek(ctx context.Context, dir string, job *jobs.Job) (s stateV
 	done = func() { _ = db.Close() } // nothing was written
 	s.db = db
 	if err = db.CheckSchema(ctx); err == nil {
+		s.now, err = db.Now(ctx)
+	}
+	if err == nil {
 		s.marks, err = db.Watermarks(ctx, job.Name)
+	}
+	if err == nil && len(s.marks) > 0 {
+		oldest := slices.MinFunc(slices.Collect(maps.Values(s.marks)), time.Time.Compare)
+		s.pauses, err = db.Pauses(ctx, oldest)
+		s.pauses = slices.DeleteFunc(s.pauses, func(p task.Pause) bool { return p.Job != job.Name })
 	}
 	if err == nil {
 		s.live, err = db.Runs(ctx, store.RunFilter{Job: job.Name, Status: []task.RunStatus{task.RunPending, task.RunRunning, task.RunWaiting}, Limit: 10})
@@ -87,7 +98,7 @@ func pastDue(job *jobs.Job, s stateView, now time.Time) []duePlan {
 			continue
 		}
 		const most = 1000
-		decisions, more, err := scheduler.Due(e, scheduler.Span{After: mark, UpTo: now}, most)
+		decisions, more, err := scheduler.Due(e, scheduler.Span{After: mark, UpTo: now, Pauses: s.pauses}, most)
 		for _, d := range decisions {
 			v := duePlan{Entry: e.Name, DueAt: d.DueAt, Local: local(d.DueAt, job.Location), Outcome: pastOutcomes[d.Outcome], Reason: d.Reason}
 			v.Period, v.Key, _ = identity(job, nil, d.DueAt) // the next due times say what is wrong

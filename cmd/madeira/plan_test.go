@@ -241,3 +241,55 @@ func TestPlan_AsksTheStateDatabaseWhatIsLiveAndWasMissed(t *testing.T) {
 		t.Errorf("the next due times are %+v, want the first skipped for run %s", plan.Next[:2], made.Run.ID)
 	}
 }
+
+func TestPlan_CatchesUpNothingOfAPause(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "job.yaml", strings.Replace(monthEndJob, "upstream_key: ledger/${{ period.label }}\n", "", 1))
+	db := stateIn(t, dir)
+	url := "sqlite://" + filepath.Join(dir, "state.db")
+	job := checkedJob(t, monthEndJob)
+	mark := task.Occurrence{Job: "month-end", Entry: job.Schedule[0].Name, DueAt: time.Now().AddDate(0, -3, 0), Outcome: task.DueMissed}
+	if err := db.RecordOccurrence(t.Context(), mark); err != nil {
+		t.Fatal(err)
+	}
+	past := func() []duePlan {
+		t.Helper()
+		var plan jobPlan
+		if err := json.Unmarshal([]byte(ok(t, "plan", "job.yaml", "--database", url, "-o", "json")), &plan); err != nil {
+			t.Fatal(err)
+		}
+		if plan.State != "" || len(plan.Past) < 2 {
+			t.Fatalf("past due is %+v (%s), want what came due in three months", plan.Past, plan.State)
+		}
+		return plan.Past
+	}
+	ok(t, "pause", "job:month-end", "--reason", "the ledger is closed", "--database", url)
+	if _, err := database(t, url).Exec("UPDATE hold SET since = (SELECT due_at FROM occurrence)"); err != nil {
+		t.Fatal(err)
+	}
+	skipped := func(when string) {
+		t.Helper()
+		for _, v := range past() {
+			if v.Outcome != "skip" || !strings.Contains(v.Reason, "the ledger is closed") {
+				t.Errorf("%s: %+v, want it skipped for the pause", when, v)
+			}
+		}
+	}
+	skipped("in the pause")
+	ok(t, "resume", "job:month-end", "--reason", "it is open", "--database", url)
+	skipped("after the pause")
+}
+
+func TestPlan_ReadsTheClockOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stateIn(t, dir)
+	p := &program{database: "sqlite://" + filepath.Join(dir, "state.db"), environ: cleanEnviron()}
+	begun := time.Now()
+	state, done := p.peek(t.Context(), dir, checkedJob(t, monthEndJob))
+	defer done()
+	if state.unasked != "" || state.now.Sub(begun).Abs() > time.Minute {
+		t.Errorf("the time is %s (%s), want that of the database", state.now, state.unasked)
+	}
+}
