@@ -60,7 +60,7 @@ func (c *checker) countSteps() {
 		c.src.steps = min(c.src.steps+s.call.to.steps, MaxSteps+1)
 		if c.src.steps > MaxSteps {
 			c.add(c.doc.Problem(child(child(s.pointer, "with"), "job"), "dag.too_large",
-				"with the steps of the jobs that they call, the steps up to this one are more than %d, which is as many as a run may have; call fewer jobs", MaxSteps))
+				"up to this step the job has more than %d steps, those of the jobs that it calls counted, and a run may have no more; call fewer jobs", MaxSteps))
 			return
 		}
 	}
