@@ -183,6 +183,7 @@ func outputsOfChild(sub task.SubJob, child task.Scope) (step.Output, error) {
 // endOfChild makes the end of the called run that of the step.
 func endOfChild(out *step.Output, child task.Scope) error {
 	run := child.Run
+	out.Digest = "run:" + cmp.Or(run.RepeatedOf, run.ID) // what it has read is what that run stands for
 	text := fmt.Sprintf("run %s of %s ended as %s", run.ID, run.Job, run.Status)
 	switch run.Status {
 	case task.RunSuccess, task.RunRepeated:

@@ -57,9 +57,10 @@ func perSecond(rate string) float64 {
 }
 
 // speaksWith notes the connection that a step names. The state database is none:
-// where it is down, nothing runs.
+// where it is down, nothing runs. Nor is a folder: a file that is not there yet says
+// nothing about the others in it.
 func (c *checker) speaksWith(step int, name string) {
-	if step < 0 || name == stateConnection {
+	if step < 0 || name == stateConnection || c.env.Connections[name] == "folder" {
 		return
 	}
 	if s := &c.steps[step]; s.Connection == "" {

@@ -50,7 +50,7 @@ func (f *freezing) step(s jobs.Step) (task.NewTask, error) {
 		return t, err
 	}
 	if s.Call != nil {
-		t.Type = task.TypeJob
+		t.Type, t.Source = task.TypeJob, true // whether its run is another one says whether anything has changed
 		if t.Settings, err = f.call(*s.Call); err != nil {
 			return t, err
 		}

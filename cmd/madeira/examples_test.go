@@ -172,6 +172,14 @@ func TestExamples_GroupCloseRerunsTheOneThatFailed(t *testing.T) {
 		if whole.code != exitOK || strings.Count(whole.stdout, "  repeated") != 5 || !strings.Contains(whole.stdout, "done  success") {
 			t.Errorf("the same command again ends with %d, want five repeated subsidiaries and the message\n%s\n%s", whole.code, whole.stdout, whole.stderr)
 		}
+		if same := ok(t, closing...); !strings.Contains(same, "sources have not changed") {
+			t.Errorf("the same command once more says\n%s\nwant that nothing has changed", same)
+		}
+		edit(t, filepath.Join(dir, "data", "2026-10"), "hk_bank.csv", "75.00", "76.00")
+		later := call(t, closing...)
+		if later.code != exitFailed || strings.Count(later.stdout, "  repeated") != 4 || !strings.Contains(later.stdout, "entity[hk]  error") {
+			t.Errorf("with another file of hk it ends with %d, want an error of hk alone\n%s", later.code, later.stdout)
+		}
 		if out := ok(t, "doctor", "--invariants", "--database", url); strings.Contains(out, "broken") {
 			t.Errorf("doctor says\n%s", out)
 		}
