@@ -117,9 +117,10 @@ func (s *folderSource) look(ctx context.Context) (tree, error) {
 	}
 	files, err := jobFiles([]string{dir})
 	if err != nil {
-		if files, err = s.none(dir, err); err != nil {
+		if err := s.none(dir, err); err != nil {
 			return tree{}, err
 		}
+		files = nil
 	}
 	s.had = s.had || len(files) > 0
 	folders, mark := map[string]bool{}, sha256.New()
@@ -174,22 +175,22 @@ func (s *folderSource) folders(dir string) []string {
 }
 
 // none decides what it means that there are no job files: somebody may have
-// removed them, or the folder may have gone away, as mounts do.
-func (s *folderSource) none(dir string, cause error) ([]string, error) {
+// removed them, which is no error, or the folder may have gone away, as mounts do.
+func (s *folderSource) none(dir string, cause error) error {
 	if !s.had {
-		return nil, cause
+		return cause
 	}
 	entries, err := os.ReadDir(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look at the jobs: %w", err)
+		return fmt.Errorf("look at the jobs: %w", err)
 	case len(entries) == 0:
-		return nil, fmt.Errorf("look at the jobs: %s is empty all at once, as if a mount had gone; if that is meant, start again", s.dir)
+		return fmt.Errorf("look at the jobs: %s is empty all at once, as if a mount had gone; if that is meant, start again", s.dir)
 	}
 	if errors.Is(cause, errNoJobFile) {
-		return nil, nil
+		return nil
 	}
-	return nil, fmt.Errorf("look at the jobs: %w", cause)
+	return fmt.Errorf("look at the jobs: %w", cause)
 }
 
 // watch watches these folders and no others.

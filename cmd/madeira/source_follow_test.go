@@ -87,7 +87,7 @@ func TestFollower_ABrokenPresetLeavesItsJobsInForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.close()
+	defer func() { _ = source.close() }()
 	db := stateIn(t, dir)
 	f, said := following(t, source, dir, db)
 
@@ -133,7 +133,7 @@ func TestFollower_SaysOnceThatWhatIsThereCannotBeChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.close()
+	defer func() { _ = source.close() }()
 	db := stateIn(t, t.TempDir())
 	f, said := following(t, source, dir, db)
 	check := f.check

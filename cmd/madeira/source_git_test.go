@@ -142,7 +142,7 @@ func TestRemoveTree_TakesTheNoteFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer watcher.Close()
+	defer func() { _ = watcher.Close() }()
 	if err := errors.Join(watcher.Add(trees), removeTree(folder)); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (p prospects) plain(d task.Accounted) bool {
 	}
 	job, key := d.Run.Run.Job, task.EntryID{Job: d.Run.Run.Job, Entry: d.Run.Run.Key}
 	alone := d.Run.Overlap != "" && d.Run.Overlap != task.OverlapAllow
-	plain := d.Run.Concurrency == nil && !d.Run.Again && !p.used[key] && !(alone && (p.busy[job] || p.placed[job]))
+	plain := d.Run.Concurrency == nil && !d.Run.Again && !p.used[key] && (!alone || !p.busy[job] && !p.placed[job])
 	p.placed[job], p.used[key] = true, p.used[key] || key.Entry != ""
 	if !plain {
 		p.busy[job] = true // what comes behind it has to see it

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,10 @@ var walked = map[string]string{
 	"CONSTANT":       "no table",
 }
 
+// sorting are parts of the statements that may sort: few rows, or what is ready of
+// the runs that one process was asked for, each of which comes in order by itself.
+var sorting = []string{"RECURSIVE level", "ORDER BY l.lease_until", "r.run_id IN (SELECT value FROM json_each(?3))"}
+
 // TestSQLite_ReadsOnlyWhatItWrites holds the plans of the hot path against 200,000
 // ready tasks, half a million that are not due and 100,000 that are held.
 func TestSQLite_ReadsOnlyWhatItWrites(t *testing.T) {
@@ -44,7 +49,7 @@ func TestSQLite_ReadsOnlyWhatItWrites(t *testing.T) {
 					t.Errorf("knowing %s, this walks through %s:\n%s\n%s", known, table, text, strings.Join(plan, "\n"))
 				}
 			}
-			if sorts := strings.Contains(strings.Join(plan, "\n"), "USE TEMP B-TREE FOR ORDER BY"); sorts && !strings.Contains(text, "RECURSIVE level") && !strings.Contains(text, "ORDER BY l.lease_until") {
+			if sorts := strings.Contains(strings.Join(plan, "\n"), "USE TEMP B-TREE FOR ORDER BY"); sorts && !slices.ContainsFunc(sorting, func(part string) bool { return strings.Contains(text, part) }) {
 				t.Errorf("knowing %s, this sorts:\n%s\n%s", known, text, strings.Join(plan, "\n"))
 			}
 		}
