@@ -33,7 +33,7 @@ func (s *sim) verdict(ctx context.Context) []string {
 		{"I14 began while runs of its job, or under its key, had the turn", `
 			SELECT t.id, t.fence FROM run r JOIN task_queue t ON t.run_id = r.id WHERE r.started_at IS NOT NULL AND
 			(SELECT count(*) FROM run o WHERE o.id <> r.id AND o.turn_key = r.turn_key AND o.started_at < r.started_at AND o.finished_at > r.started_at)
-				>= (SELECT max(o.turn_slots) FROM run o WHERE o.turn_key = r.turn_key AND o.started_at <= r.started_at AND o.finished_at > r.started_at)
+				>= (SELECT max(o.turn_slots) FROM run o WHERE o.turn_key = r.turn_key AND (o.id = r.id OR o.started_at <= r.started_at AND o.finished_at > r.started_at))
 			OR r.overlap IS NOT NULL AND EXISTS (SELECT 1 FROM run o WHERE o.id <> r.id AND o.job = r.job AND o.started_at < r.started_at AND o.finished_at > r.started_at)`},
 		{"I02 is not over", `
 			SELECT id, fence FROM task_queue WHERE state NOT IN ('success', 'error', 'skipped', 'cancelled')`},
