@@ -168,8 +168,12 @@ and why it stands where it stands is in a database that you can read.`,
 // outputsOf is the annotation of a command that lists the forms of its output.
 const outputsOf = "outputs"
 
-// checkOutput refuses forms of output that a command does not have.
+// checkOutput refuses forms of output that a command does not have, and flags that
+// exclude each other: both are wrong usage.
 func (p *program) checkOutput(c *cobra.Command, _ []string) error {
+	if err := c.ValidateFlagGroups(); err != nil {
+		return usage("%w; see %s --help", err, c.CommandPath())
+	}
 	forms := []string{"text", "json"}
 	if own, ok := c.Annotations[outputsOf]; ok {
 		forms = strings.Fields(own)

@@ -117,7 +117,7 @@ func (p *program) listOccurrences(ctx context.Context, db *store.DB, f store.Occ
 		}
 		err = p.json(views)
 	} else {
-		rows := [][]string{{"DUE", "JOB", "ENTRY", "OUTCOME", "RUN", "STATUS", "REASON"}}
+		rows := [][]string{{"DUE (UTC)", "JOB", "ENTRY", "OUTCOME", "RUN", "STATUS", "REASON"}}
 		for _, o := range list {
 			rows = append(rows, []string{stamp(o.DueAt), o.Job, o.Entry, string(o.Outcome), o.RunID, string(o.RunStatus), o.Reason})
 		}
