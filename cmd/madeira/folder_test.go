@@ -54,11 +54,11 @@ func write(t *testing.T, path, content string) {
 }
 
 // everySecond gives the job of a folder a schedule that makes a run a second,
-// each under a key of its own.
+// each under a key of its own, side by side.
 func everySecond(t *testing.T, dir string) {
 	t.Helper()
 	edit(t, dir, "job.yaml", "upstream_key: harbour-pay/${{ inputs.month }}\n",
-		"schedule:\n  - {cron: \"* * * * * *\"}\nupstream_key: harbour-pay/${{ schedule.due_at }}\n")
+		"schedule:\n  - {cron: \"* * * * * *\"}\noverlap: allow\nupstream_key: harbour-pay/${{ schedule.due_at }}\n")
 }
 
 // bigBill makes the bill so many lines longer, and lets the job accept them.

@@ -113,7 +113,7 @@ func TestMonthEnd_PrintsJSON(t *testing.T) {
 	dir := exampleFolder(t)
 	run := []string{"run", filepath.Join(dir, "job.yaml"), "--output", "json"}
 	first := decodeRun(t, ok(t, run...))
-	wantKeys(t, "run", first.Run, "id", "job", "upstream_key", "version", "status", "repeated")
+	wantKeys(t, "run", first.Run, "id", "job", "upstream_key", "version", "status", "job_digest", "job_commit", "repeated")
 	for name, want := range map[string]string{
 		"job": `"harbour-pay-month-end"`, "upstream_key": `"harbour-pay/2026-10"`,
 		"version": "1", "status": `"warning"`, "repeated": "null",
@@ -135,7 +135,7 @@ func TestMonthEnd_PrintsJSON(t *testing.T) {
 	}
 
 	again := decodeRun(t, ok(t, run...))
-	wantKeys(t, "repeated run", again.Run, "id", "job", "upstream_key", "version", "status", "repeated")
+	wantKeys(t, "repeated run", again.Run, "id", "job", "upstream_key", "version", "status", "job_digest", "job_commit", "repeated")
 	for name, want := range map[string]string{"version": "1", "status": `"repeated"`, "repeated": string(first.Run["id"])} {
 		if got := string(again.Run[name]); got != want {
 			t.Errorf("repeated run.%s = %s, want %s", name, got, want)

@@ -26,7 +26,7 @@ func TestRuns_PrintJSON(t *testing.T) {
 		t.Fatalf("runs lists %d runs, want 2", len(list))
 	}
 	for i, want := range []runJSON{again, first} { // the newest is first
-		wantKeys(t, "listed run", list[i], "id", "job", "upstream_key", "version", "status", "repeated", "trigger", "created_at", "finished_at")
+		wantKeys(t, "listed run", list[i], "id", "job", "upstream_key", "version", "status", "job_digest", "job_commit", "repeated", "trigger", "created_at", "finished_at")
 		for key, value := range want.Run {
 			if got := string(list[i][key]); got != string(value) {
 				t.Errorf("run %d in the list has %s %s, run printed %s", i, key, got, value)
