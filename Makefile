@@ -4,7 +4,7 @@ FUZZTIME ?= 60s
 TESTFLAGS ?=
 
 # Two packages at a time: each test process may start a PostgreSQL of its own.
-GOTEST := go test -p 2 -timeout 20m
+GOTEST := go test -p 2 -timeout 40m
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
 # The C compiler that go would use, if it is there and wanted. Without one, cgo is off rather than broken.
