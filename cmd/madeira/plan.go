@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +14,6 @@ import (
 
 	"madeira/jobs"
 	"madeira/jobs/calendar"
-	"madeira/jobs/step"
 	"madeira/scheduler"
 )
 
@@ -105,7 +101,7 @@ func (p *program) planJob(ctx context.Context, name string, o planOptions) error
 	if err != nil {
 		return err
 	}
-	inputs, err := planInputs(ctx, job, o.inputs)
+	inputs, err := readInputs(ctx, measure{}, job, o.inputs)
 	if err != nil {
 		return usage("%w", err)
 	}
@@ -190,42 +186,6 @@ func (p *program) findJob(name string) (*jobs.Job, error) {
 		hint = fmt.Sprintf("; %s cannot be read, see madeira validate", count(n, "file"))
 	}
 	return nil, usage("there is no file %s, and no job of this name below this folder; there are %s%s", name, strings.Join(known, ", "), hint)
-}
-
-// planInputs turns name=value pairs into JSON. Of a file only the digest is taken:
-// nothing is kept.
-func planInputs(ctx context.Context, job *jobs.Job, pairs []string) (map[string]json.RawMessage, error) {
-	inputs := map[string]json.RawMessage{}
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return nil, fmt.Errorf("--input %s: write name=value", pair)
-		}
-		var err error
-		if path, isFile := strings.CutPrefix(value, "@"); isFile && inputType(job, name) == "file" {
-			inputs[name], err = digestFile(path)
-		} else {
-			inputs[name], err = inputValue(ctx, nil, inputType(job, name), value)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--input %s: %w", name, err)
-		}
-	}
-	return inputs, nil
-}
-
-func digestFile(path string) (json.RawMessage, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // It was only read.
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(step.File{Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Name: filepath.Base(path), Size: size, Origin: "input"})
 }
 
 // describeInputs says of each declared input which value it would have.
