@@ -182,7 +182,7 @@ func TestBadInput_B03_LargeFilesAreNotParsed(t *testing.T) {
 }
 
 // bounded checks that a text is refused for a reason, quickly and with little memory.
-// The time tells a text that never ends from one that is refused; the best of three counts.
+// Time is measured on a busy machine: the best of three counts.
 func bounded(t *testing.T, text, code string, most uint64) {
 	t.Helper()
 	best := time.Hour
@@ -197,7 +197,7 @@ func bounded(t *testing.T, text, code string, most uint64) {
 		}
 		best = min(best, took)
 	}
-	if best > 20*time.Second {
+	if best > time.Second {
 		t.Errorf("Check of %.20q… takes %s", text, best)
 	}
 }
