@@ -45,7 +45,7 @@ func (s *Scheduler) follow(ctx context.Context, list []*entry, now time.Time) er
 			s.await(e, e.at)
 			continue
 		}
-		part := s.decide(ctx, e, Span{After: e.mark, UpTo: now, Pauses: pauses[e.job.Name], Lagging: e.lagging})
+		part := s.decide(ctx, e, Span{After: e.mark, UpTo: now, Pauses: pauses[e.job.Name], Lagging: e.lagging, Since: s.since})
 		for _, d := range part.due {
 			if d.Run != nil {
 				runs++

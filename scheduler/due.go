@@ -34,15 +34,15 @@ type Span struct {
 	UpTo    time.Time    // now
 	Pauses  []task.Pause // of the job
 	Lagging bool         // After is in the midst of what came due while no scheduler ran
+	Since   time.Time    // the process that asks has run since then; zero: it has not
 }
 
 // Due decides about the due times of an entry in a span, oldest first. It stops
 // after limit runs or ten times as many due times that only have to be noted, and
 // then says that there are more.
 //
-// What is at most a minute old is on time. Where the oldest is older, nobody looked
-// for a while, and the entry's catchup says what becomes of the older ones; with
-// latest, only the last of all runs.
+// While the oldest is at most a minute old, all are on time. Otherwise nobody
+// looked for a while, and the entry's catchup says what becomes of each.
 //
 // The error is the schedule's, which cannot tell what follows; what comes before is
 // decided all the same.
@@ -62,7 +62,7 @@ func Due(e jobs.Entry, s Span, limit int) (due []Decision, more bool, err error)
 		switch why := s.skips(at); {
 		case why != "":
 			d.Outcome, d.Reason = task.DueSkipped, why
-		case late && (s.UpTo.Sub(at.At) > punctual || e.Catchup == jobs.CatchupLatest && at.At.Before(caught)):
+		case late:
 			d = belated(e, s, at.At, caught)
 		}
 		if d.makesRun() {
@@ -73,6 +73,12 @@ func Due(e jobs.Entry, s Span, limit int) (due []Decision, more bool, err error)
 		at, err = next(e, at.At)
 	}
 	return due, false, err
+}
+
+// ran reports whether the process that asks ran when an instant came that is at most
+// a minute old.
+func (s Span) ran(at time.Time) bool {
+	return !s.Since.IsZero() && !at.Before(s.Since) && s.UpTo.Sub(at) <= punctual
 }
 
 func join(a, b string) string {
@@ -115,6 +121,8 @@ func belated(e jobs.Entry, s Span, at, caught time.Time) Decision {
 	switch {
 	case e.Window > 0 && s.UpTo.Sub(at) > e.Window:
 		d.Reason = fmt.Sprintf("came due while no scheduler ran, and catchup_window of %s is over", e.Window)
+	case e.Catchup == jobs.CatchupNone && s.ran(at):
+		d.Outcome = task.DueRan // the database was away, and is back in time
 	case e.Catchup == jobs.CatchupNone:
 		d.Reason = "came due while no scheduler ran, and catchup is none"
 	case e.Catchup == jobs.CatchupLatest && at.Before(caught):

@@ -75,6 +75,9 @@ func (s *Scheduler) pass(ctx context.Context) time.Duration {
 	if err != nil {
 		return s.outage(ctx, "read the database's clock", err)
 	}
+	if s.since.IsZero() {
+		s.since = now
+	}
 	if s.stale(now) {
 		if err := s.read(ctx, now); err != nil {
 			return s.outage(ctx, "read the watermarks", err)

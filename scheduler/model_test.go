@@ -87,7 +87,6 @@ func (h history) outcome(at, seen time.Time) string {
 		return "skipped"
 	}
 	// The first that came due before somebody looked says whether there was an outage.
-	// After one, latest runs only the last; whatever else is a minute old is on time.
 	first, latest := at, at
 	for other := at.Add(-time.Minute); other.After(h.start); other = other.Add(-time.Minute) {
 		if h.due(other) && h.seen(other).Equal(seen) {
@@ -102,11 +101,7 @@ func (h history) outcome(at, seen time.Time) string {
 	switch {
 	case seen.Sub(first) <= time.Minute:
 		return "ran"
-	case h.catchup == jobs.CatchupLatest && at.Before(latest):
-		return "missed"
-	case seen.Sub(at) <= time.Minute:
-		return "ran"
-	case h.catchup == jobs.CatchupNone, h.window > 0 && seen.Sub(at) > h.window:
+	case h.catchup == jobs.CatchupNone, h.window > 0 && seen.Sub(at) > h.window, h.catchup == jobs.CatchupLatest && at.Before(latest):
 		return "missed"
 	}
 	return "caught_up"

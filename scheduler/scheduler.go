@@ -40,7 +40,8 @@ type Scheduler struct {
 	punctual agenda   // those whose next due time is to come, or just came
 	lagging  agenda   // those with due times that came while no scheduler ran
 	reload   time.Time
-	failures int // of the database, since it last answered
+	since    time.Time // its first pass, by the database's clock
+	failures int       // of the database, since it last answered
 }
 
 // New returns a Scheduler for jobs. Nothing happens before Run or Start.
