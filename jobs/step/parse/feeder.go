@@ -144,6 +144,12 @@ func (f *feeder) note(s *scanner, head *header, rows int64) {
 	if rows == 0 {
 		f.notes = append(f.notes, s.name+": it has no rows")
 	}
+	if s.skipped > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%s: lines that skip_rows passes over: %d", s.name, s.skipped))
+	}
+	if s.beyond > 0 {
+		f.notes = append(f.notes, fmt.Sprintf("%s: line %d ends the rows; lines behind it, which are none: %d", s.name, s.ended, s.beyond))
+	}
 	if s.unended {
 		f.notes = append(f.notes, s.name+": its last line has no line end")
 	}

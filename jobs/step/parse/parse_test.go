@@ -84,6 +84,7 @@ func TestParse_ReadsWhatTheDesignShows(t *testing.T) {
 		[]string{"2026100200002", "-20.00", "0.00", "-20.00", "2026-10-02T00:00:00Z", "alipay/2026100200002/refund", "refund"})
 	const want = `bill.csv: 2 rows read, 0 refused
   bill.csv: gb18030 (declared), header in line 4, columns not kept: "备注"
+  bill.csv: lines that skip_rows passes over: 1
   control count: declared 2, computed 2: agrees
   control total: declared 1,234.56, computed 1234.56: agrees
   sum of amount: 1214.56 CNY

@@ -78,7 +78,9 @@ type scanner struct {
 	rest      []byte            // decoded and not yet scanned
 	at        int64             // of rest in the part
 	line      int64             // of the next record
-	ended     bool              // end has matched: no rows follow
+	skipped   int64             // lines that skip has matched
+	ended     int64             // line that end has matched: no rows follow; 0: not yet
+	beyond    int64             // lines behind it that are not blank
 	eof       bool              // rest is all there is
 	unended   bool              // the last line has no line end
 }
@@ -164,7 +166,7 @@ func (s *scanner) scan(b *block) (int, error) {
 	p := 0
 	for p < len(b.text) {
 		next, row, err := p, true, error(nil)
-		if s.ended || s.look[b.text[p]] {
+		if s.ended > 0 || s.look[b.text[p]] {
 			next, row, err = s.aside(b.text, p)
 		}
 		if row && err == nil {
@@ -192,9 +194,15 @@ func (s *scanner) aside(text []byte, p int) (next int, row bool, err error) {
 	}
 	line := text[p:end]
 	blank := len(bytes.Trim(line, " \t")) == 0 && bytes.IndexByte(line, s.sep) < 0
-	ends := !s.ended && !blank && s.end.match(line)
-	s.ended = s.ended || ends
-	if !blank && !s.ended && !s.skip.match(line) {
+	switch {
+	case blank:
+	case s.ended > 0:
+		s.beyond++
+	case s.end.match(line):
+		s.ended = s.line
+	case s.skip.match(line):
+		s.skipped++
+	default:
 		return 0, true, nil
 	}
 	if !blank {

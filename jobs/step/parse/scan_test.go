@@ -200,3 +200,15 @@ func TestScan_DoesNotAllocateForRows(t *testing.T) {
 		t.Errorf("%d rows took %v allocations, want 20000 and at most 200", rows, allocated)
 	}
 }
+
+// Lines behind the end may be totals, or rows of a second page: nobody reads them, so
+// the report says that they are there.
+func TestParse_SaysHowManyLinesAreNoRows(t *testing.T) {
+	t.Parallel()
+	_, out, err := parse(t, "bill.csv", "id,amount\n# page 1\n1,1.00\nsum,1.00\n2,-0.50\n\nsum,0.50\n", "{`end`: {`match`: `^sum`}, `skip_rows`: {`match`: `^#`},"+idAmount)
+	for _, want := range []string{"1 rows read, 0 refused", "bill.csv: lines that skip_rows passes over: 1", "bill.csv: line 4 ends the rows; lines behind it, which are none: 2"} {
+		if err != nil || !strings.Contains(out.Report, want) {
+			t.Errorf("error %v, report:\n%s\nwant %q in it", err, out.Report, want)
+		}
+	}
+}
