@@ -26,7 +26,7 @@ that do not are taken over with what they left. The old version stays as it is.
 RUN is the start of its id. Whoever works on the database works at the new version:
 madeira serve, or madeira run with the same job and key.`,
 		Example: `  madeira runs rerun 0199a1b2 --only-failed --reason "the bank is back"
-  madeira runs rerun 0199a1b2 --from recon --set recon.pass=strict --reason "as finance asked"
+  madeira runs rerun 0199a1b2 --from recon --set 'recon.expect={"all": {"max": 9, "else": "fail"}}' --reason "as finance asked"
   madeira runs rerun 0199a1b2 --step 'load[hk]' --reason "the table was empty"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -58,6 +58,15 @@ func (p *program) rerun(ctx context.Context, db *store.DB, prefix string, r task
 		return err
 	}
 	r.RunID = old.ID
+	if len(r.Overrides) > 0 {
+		_, steps, err := db.OldSteps(ctx, old.ID)
+		if err == nil {
+			err = checkOverrides(steps, r.Overrides)
+		}
+		if err != nil {
+			return rerunRefused(err, false)
+		}
+	}
 	run, err := db.Rerun(ctx, r)
 	if err != nil {
 		return rerunRefused(err, false)

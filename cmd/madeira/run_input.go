@@ -10,11 +10,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"madeira/engine/task"
 	"madeira/jobs"
 	"madeira/jobs/calendar"
 	"madeira/jobs/step"
@@ -114,6 +117,20 @@ func overrides(ctx context.Context, k keeper, set []string) (map[string]map[stri
 		all[step][setting] = raw
 	}
 	return all, nil
+}
+
+// checkOverrides checks settings against the types of the steps that they are for.
+// That there is such a step, and that it runs again, is for the rerun to check.
+func checkOverrides(steps []task.OldStep, all map[string]map[string]json.RawMessage) error {
+	for _, s := range steps {
+		settings := all[s.Step]
+		for _, name := range slices.Sorted(maps.Keys(settings)) {
+			if err := jobs.CheckSetting(s.Frozen.Type, name, settings[name]); err != nil {
+				return usage("--set %s.%s: %w", s.Step, name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // instantIn reads an instant: RFC 3339, or a date and time in the zone of the job,

@@ -85,7 +85,10 @@ func (p *program) planPart(ctx context.Context, r *process, job *jobs.Job, old t
 	if err != nil {
 		return none, old, err
 	}
-	if request.Rerun.Overrides, err = overrides(ctx, k, o.set); err != nil {
+	if request.Rerun.Overrides, err = overrides(ctx, k, o.set); err == nil {
+		err = checkOverrides(steps, request.Rerun.Overrides)
+	}
+	if err != nil {
 		return none, old, err
 	}
 	if request.Inputs, err = readInputs(ctx, k, job, o.inputs); err != nil {
