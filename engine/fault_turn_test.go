@@ -77,10 +77,16 @@ func TestFault_F43_TurnsHoldAcrossDueTimesManualStartsRescuesAndRedrives(t *test
 			}
 			return nil
 		}
-		first := r.turning("first", r.db, map[string]runner{"work": work})
+		var taken atomic.Int64
+		cutting := func(ctx context.Context, in step.Input) (step.Output, error) {
+			if taken.Add(1) == 3 { // at work on it, the lease is surely its own
+				cut.Store(true)
+			}
+			return work(ctx, in)
+		}
+		first := r.turning("first", r.db, map[string]runner{"work": cutting})
 		first.Queue, first.Bell = relay{Queue: r.db, before: lost, after: lost}, nil
 		r.start(first)
-		r.start(r.turning("second", r.open(url, store.Options{}), map[string]runner{"work": work}))
 
 		var wg sync.WaitGroup
 		start := func(n task.NewRun) {
@@ -90,7 +96,7 @@ func TestFault_F43_TurnsHoldAcrossDueTimesManualStartsRescuesAndRedrives(t *test
 				}
 			})
 		}
-		for minute := range 8 {
+		come := func(minute int) {
 			start(dueRun("queue", minute, task.OverlapQueue))
 			start(dueRun("skip", minute, task.OverlapSkip))
 			settle := dueRun("settle", minute, task.OverlapQueue)
@@ -102,14 +108,22 @@ func TestFault_F43_TurnsHoldAcrossDueTimesManualStartsRescuesAndRedrives(t *test
 				start(byHand)
 			}
 		}
+		for minute := range 4 {
+			come(minute)
+		}
 		wg.Wait()
-		r.holds("first", 1)
-		cut.Store(true) // until its lease is over and somebody else has its task
+		// First is cut off until its lease is over and somebody else has its task.
+		r.eventually("the third task of the first", func(context.Context) (bool, error) { return cut.Load(), nil })
+		r.start(r.turning("second", r.open(url, store.Options{}), map[string]runner{"work": work}))
 		r.eventually("a rescue", func(ctx context.Context) (bool, error) {
 			n, err := r.number(ctx, "SELECT count(*) FROM task_log WHERE reason = 'lease_lost'")
 			return n > 0, err
 		})
 		cut.Store(false)
+		for minute := 4; minute < 8; minute++ {
+			come(minute)
+		}
+		wg.Wait()
 		for {
 			r.untilOver()
 			again, err := r.db.Redrive(t.Context(), store.DeadFilter{}, 0, task.Action{Actor: "ann"})
