@@ -25,6 +25,11 @@ type runView struct {
 	Repeated *string `json:"repeated"`   // id of the run that had done it, or null
 
 	Turn *turnView `json:"waits_for_turn,omitempty"` // of one that waits for its turn
+
+	ByHand    []correctionView `json:"set_by_hand,omitempty"` // what holds in it, or in what it repeats, and is not the job's
+	LeftAside []correctionView `json:"left_aside,omitempty"`  // what held so in the version before, and does not in this one
+
+	held, left []task.Correction
 }
 
 // A stepView is a step of a run.
@@ -136,6 +141,9 @@ func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID s
 	if err := addCalled(ctx, db, steps, 0); err != nil {
 		return err
 	}
+	if err := view.addCorrections(ctx, db, run); err != nil {
+		return err
+	}
 	view.Turn = newTurnView(waits, run.ID)
 	if p.output == "json" {
 		object := map[string]any{"run": view, "steps": steps}
@@ -144,7 +152,8 @@ func (p *program) report(ctx context.Context, db *store.DB, cfg *config, runID s
 		}
 		err = p.json(object)
 	} else {
-		writeReport(p.stdout, run, repeated, steps)
+		writeReport(p.stdout, view, run, repeated, steps)
+		warnLeft(p.stderr, view, steps)
 		p.hints(cfg, run, tasks)
 	}
 	if err == nil && (run.Status == task.RunError || run.Status == task.RunCancelled) {
@@ -208,10 +217,14 @@ func (p *program) elsewhere(cfg *config) string {
 
 // writeReport prints the reports of all steps. It holds neither times nor ids of
 // this run, so that equal results are equal bytes.
-func writeReport(out io.Writer, run, repeated task.Run, steps []stepView) {
+func writeReport(out io.Writer, view runView, run, repeated task.Run, steps []stepView) {
 	if run.Status == task.RunRepeated {
 		fmt.Fprintf(out, "%s is done: version %d, run %s of %s, ended as %s.\n", keyName(run), repeated.Version,
 			repeated.ID, repeated.FinishedAt.UTC().Format(time.DateTime+" UTC"), repeated.Status)
+		if len(view.held) > 0 {
+			writeKept(out, view, repeated)
+			return
+		}
 		fmt.Fprintln(out, `Its sources have not changed, so nothing was done. To do it all the same: --again "reason".`)
 		return
 	}

@@ -41,6 +41,9 @@ func addCalled(ctx context.Context, db *store.DB, steps []stepView, depth int) e
 			return err
 		}
 		called := &calledView{runView: newRunView(scope.Run, repeated), Steps: stepViews(tasks), run: scope.Run, repeated: repeated}
+		if err := called.addCorrections(ctx, db, scope.Run); err != nil {
+			return err
+		}
 		if scope.Run.Status == task.RunRepeated {
 			called.Steps = []stepView{}
 		}

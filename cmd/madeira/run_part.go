@@ -28,10 +28,15 @@ func (p *program) runPart(ctx context.Context, r *process, view *progressView, j
 	if o.reason == "" && (old.Status == task.RunSuccess || old.Status == task.RunWarning) {
 		return usage("run %s of %s ended as %s: say with --reason why a part of it runs again; whoever finds a second version will read it", old.ID, keyName(old), old.Status)
 	}
-	if o.dry {
-		return p.showPart(old, plan)
+	held, _, err := r.db.Corrections(ctx, old)
+	if err != nil {
+		return err
 	}
-	p.tellPart(old, plan)
+	dropped := droppedIn(plan, held)
+	if o.dry {
+		return p.showPart(old, plan, dropped)
+	}
+	p.tellPart(old, plan, dropped)
 	run, err := r.db.Rerun(ctx, plan.Rerun)
 	if err != nil {
 		return rerunRefused(err, true)
@@ -100,7 +105,7 @@ func (p *program) planPart(ctx context.Context, r *process, job *jobs.Job, old t
 
 // tellPart says what is taken over from which run, and what became of the job's
 // file since.
-func (p *program) tellPart(old task.Run, plan scheduler.RerunPlan) {
+func (p *program) tellPart(old task.Run, plan scheduler.RerunPlan, dropped []task.Correction) {
 	from := fmt.Sprintf("run %s, version %d of %s, which ended as %s at %s", old.ID, old.Version, keyName(old), old.Status, old.FinishedAt.UTC().Format(time.DateTime+" UTC"))
 	if len(plan.Reused) > 0 {
 		fmt.Fprintf(p.stderr, "taken over: %s, from %s\n", strings.Join(plan.Reused, ", "), from)
@@ -114,6 +119,9 @@ func (p *program) tellPart(old task.Run, plan scheduler.RerunPlan) {
 		}
 	}
 	fmt.Fprintf(p.stderr, "runs again: %s\n", strings.Join(again, ", "))
+	if len(dropped) > 0 {
+		fmt.Fprintf(p.stderr, "warning: not used again, because what runs again runs as the job file has it, is what was set by hand before: %s; say --set once more, or --frozen\n", task.Corrections(dropped))
+	}
 	if len(plan.Renewed) > 0 {
 		fmt.Fprintf(p.stderr, "the job file has changed since: %s as it stands now; --frozen runs the steps as they were\n", runsAs(plan.Renewed))
 	}
@@ -133,15 +141,16 @@ func runsAs(names []string) string {
 }
 
 // showPart prints what a part would do.
-func (p *program) showPart(old task.Run, plan scheduler.RerunPlan) error {
+func (p *program) showPart(old task.Run, plan scheduler.RerunPlan, dropped []task.Correction) error {
 	if p.output == "json" {
 		list := func(names []string) []string { return append([]string{}, names...) }
 		return p.json(map[string]any{
 			"from": newRunView(old, task.Run{}), "again": list(plan.Again), "reused": list(plan.Reused), "kept_skipped": list(plan.Kept),
 			"left_out": list(plan.Left), "changed_in_file": list(plan.Changed), "from_file": list(plan.Renewed),
+			"left_aside": append([]correctionView{}, correctionViews(dropped)...),
 		})
 	}
-	p.tellPart(old, plan)
+	p.tellPart(old, plan, dropped)
 	fmt.Fprintln(p.stdout, "dry run: nothing was done")
 	return nil
 }

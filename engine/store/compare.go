@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/uptrace/bun"
+
 	"madeira/engine/task"
 	"madeira/jobs/step"
 )
@@ -76,6 +78,9 @@ func (tx txn) compare(ctx context.Context, h task.Hold, took time.Duration) (c c
 		if run.Version, err = tx.nextVersion(ctx, run, ""); err != nil {
 			return c, err
 		}
+		if err := tx.noteLeftOf(ctx, run); err != nil {
+			return c, err
+		}
 	}
 	return comparison{version: run.Version}, tx.advance(ctx, []over{{id: h.TaskID, run: run.ID, step: true}})
 }
@@ -96,20 +101,41 @@ func (tx txn) lastGood(ctx context.Context, run task.Run) (task.Run, error) {
 
 // same reports whether the run would do again what the good one did: the same job
 // with the same inputs, and every leading source has read the same. A source that
-// left no digest has never read the same.
+// left no digest has never read the same. Where a person had a source read something
+// else, what the job itself had it read before counts: nothing new has come since.
 func (tx txn) same(ctx context.Context, run, good task.Run) (bool, error) {
 	if good.ID == "" || run.JobDigest != good.JobDigest || !equalJSON(run.Inputs, good.Inputs) {
 		return false, nil
 	}
+	steps, err := good.Overrode()
+	if err != nil {
+		return false, err
+	}
+	changed, err := tx.changed(ctx, run, good.ID, "c.step = ?2 AND n.step NOT IN (?3)", append(steps, ""))
+	for _, step := range steps {
+		if err != nil || changed {
+			break
+		}
+		var before string
+		if before, err = tx.unaided(ctx, good, step); err == nil {
+			changed, err = tx.changed(ctx, run, before, "c.step = ?2 AND n.step IN (?3)", []string{step})
+		}
+	}
+	return err == nil && !changed, err
+}
+
+// changed reports whether a leading source of the run, of those that the condition
+// names, has read anything else than it had in another run.
+func (tx txn) changed(ctx context.Context, run task.Run, other, condition string, steps []string) (bool, error) {
 	var changed int
 	err := tx.NewRaw(`SELECT count(*) FROM task_queue n
 		JOIN task_dependency d ON d.needs_id = n.id
-		JOIN task_queue c ON c.id = d.task_id AND c.step = ?2
+		JOIN task_queue c ON c.id = d.task_id AND `+condition+`
 		LEFT JOIN task_queue g ON g.run_id = ?1 AND g.step = n.step AND g.element = n.element
 		LEFT JOIN task_archive o ON o.run_id = ?1 AND o.step = n.step AND o.element = n.element
 		WHERE n.run_id = ?0 AND (n.digest IS NULL OR coalesce(g.digest, o.digest) IS NULL OR n.digest <> coalesce(g.digest, o.digest))`,
-		run.ID, good.ID, task.TypeCompare).Scan(ctx, &changed)
-	return changed == 0, err
+		run.ID, other, task.TypeCompare, bun.List(steps)).Scan(ctx, &changed)
+	return changed > 0, err
 }
 
 // equalJSON compares values, not their spelling: jsonb has its own order of keys.
@@ -151,8 +177,12 @@ func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 		WHERE run_id = ? AND step IS NOT NULL AND `+open, task.ReasonRepeated, tx.now, run.ID); err != nil {
 		return err
 	}
-	if err := tx.exec(ctx, "UPDATE run SET status = 'repeated', repeated_of = ?, open_steps = 0, later_steps = 0, finished_at = ? WHERE id = ? AND status IN ('running', 'waiting')",
-		good.ID, tx.now, run.ID); err != nil {
+	kept, err := tx.keptByHand(ctx, good)
+	if err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, "UPDATE run SET status = 'repeated', repeated_of = ?, reason = coalesce(reason, ?), open_steps = 0, later_steps = 0, finished_at = ? WHERE id = ? AND status IN ('running', 'waiting')",
+		good.ID, nullable(clean(kept, maxLine)), tx.now, run.ID); err != nil {
 		return err
 	}
 	if run.ParentTask != 0 {
@@ -160,6 +190,10 @@ func (tx txn) repeat(ctx context.Context, run, good task.Run) error {
 			return err
 		}
 	}
+	why := "nothing has changed since run " + good.ID
+	if kept != "" {
+		why += "; " + kept
+	}
 	return tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ? WHERE run_id = ? AND outcome IN ('ran', 'caught_up')",
-		task.DueRepeated, "nothing has changed since run "+good.ID, run.ID)
+		task.DueRepeated, clean(why, maxLine), run.ID)
 }

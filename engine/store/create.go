@@ -85,6 +85,9 @@ func (tx txn) makeRun(ctx context.Context, n task.NewRun) (task.Created, error) 
 		return tx.liveRun(ctx, n)
 	}
 	version, err := tx.settleVersion(ctx, n)
+	if err == nil && version > 1 {
+		err = tx.noteLeft(ctx, n.Run, version, settingsOf(n.Tasks))
+	}
 	if err != nil {
 		return task.Created{}, err
 	}

@@ -91,12 +91,12 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, as asRun) (task.Run, erro
 	if err != nil {
 		return task.Run{}, err
 	}
-	n, err := newVersion(r, old, as, reusesWhatChanged(r, steps, fates))
+	n := newVersion(r, old, as, reusesWhatChanged(r, steps, fates))
+	if n.Run.Overrides, err = overriding(r, old, fates); err != nil {
+		return task.Run{}, err
+	}
 	if leavesOut(fates) {
 		n.Run.JobDigest = partOf + n.Run.JobDigest
-	}
-	if err != nil {
-		return task.Run{}, err
 	}
 	if r.Now != nil {
 		if err := tx.saveJob(ctx, r.Now.Job); err != nil {
@@ -136,7 +136,7 @@ func (tx txn) rerun(ctx context.Context, r task.Rerun, as asRun) (task.Run, erro
 }
 
 // newVersion is the row of the new run.
-func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) (task.NewRun, error) {
+func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) task.NewRun {
 	n := task.NewRun{Run: old.Run, Again: true, Concurrency: old.concurrency}
 	n.Run.ID, n.Run.RerunOf, n.Run.RepeatedOf, n.Run.ParentTask, n.Run.Trigger = as.id, old.ID, "", as.parent, as.trigger
 	n.Run.Actor, n.Run.Reason, n.Run.Overrides, n.Run.Stopped = r.Action.Actor, r.Action.Reason, nil, ""
@@ -151,12 +151,16 @@ func newVersion(r task.Rerun, old *oldRun, as asRun, mixed bool) (task.NewRun, e
 	if r.Now != nil && !mixed {
 		n.Run.JobDigest, n.Run.JobCommit = r.Now.Run.JobDigest, r.Now.Run.JobCommit
 	}
-	if len(r.Overrides) == 0 {
-		return n, nil
+	return n
+}
+
+// overriding is what of the settings of the new run is not the job's.
+func overriding(r task.Rerun, old *oldRun, fates map[string]task.Fate) (json.RawMessage, error) {
+	all, err := r.Overriding(old.Overrides, fates)
+	if err != nil || len(all) == 0 {
+		return nil, err
 	}
-	overrides, err := json.Marshal(r.Overrides)
-	n.Run.Overrides = overrides
-	return n, err
+	return json.Marshal(all)
 }
 
 // partOf stands before the digest of the job of a run that leaves steps out: asked

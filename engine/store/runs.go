@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,16 +96,12 @@ func (db *DB) Run(ctx context.Context, id string) (task.Run, error) {
 	if !isHex(id) || len(strings.ReplaceAll(id, "-", "")) != 32 {
 		return task.Run{}, fmt.Errorf("run %q: %w", id, ErrNotFound)
 	}
-	run, err := findRun(ctx, db.read, strings.ToLower(id))
-	if errors.Is(err, ErrNotFound) {
-		return db.archivedRun(ctx, strings.ToLower(id))
-	}
-	return run, err
+	return anyRun(ctx, db.read, strings.ToLower(id))
 }
 
-func (db *DB) archivedRun(ctx context.Context, id string) (task.Run, error) {
+func archivedRun(ctx context.Context, db bun.IDB, id string) (task.Run, error) {
 	var rows []runRow
-	err := db.read.NewSelect().Model(&rows).ModelTableExpr("run_archive AS r").Where("id = ?", id).Scan(ctx)
+	err := db.NewSelect().Model(&rows).ModelTableExpr("run_archive AS r").Where("id = ?", id).Scan(ctx)
 	if err == nil && len(rows) == 0 {
 		err = ErrNotFound
 	}
