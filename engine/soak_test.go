@@ -26,6 +26,11 @@ func TestSoak_F19_AMinuteWithoutTheServer(t *testing.T) {
 	absent(t, time.Minute)
 }
 
+func TestSoak_F21_ASnapshotHeldForFiveMinutes(t *testing.T) {
+	t.Parallel()
+	snapshot(t, time.Minute, 5*time.Minute)
+}
+
 func TestSoak_F23_ATableLockedForFifteenSeconds(t *testing.T) {
 	t.Parallel()
 	locked(t, 15*time.Second)
