@@ -155,6 +155,7 @@ and why it stands where it stands is in a database that you can read.`,
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate has more")
 	root.PersistentPreRunE = p.checkOutput
 	root.AddCommand(p.initCommand(), p.validateCommand(), p.calendarCommand(), p.planCommand(), p.runCommand(), p.serveCommand(), p.jobsCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.occurrencesCommand(), p.backfillCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.schemaCommand(), p.benchCommand(), p.versionCommand())
+	once(root)
 	root.InitDefaultCompletionCmd()
 	group(root)
 	for _, c := range root.Commands() {

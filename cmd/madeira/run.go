@@ -71,7 +71,7 @@ call is wrong, and 130 when it was interrupted: the same call takes the run up a
 			if c.Flags().Changed("again") && strings.TrimSpace(o.again) == "" {
 				return usage("--again needs a reason, which is kept with the run")
 			}
-			if err := o.check(); err != nil {
+			if err := errors.Join(notEmpty(c, "at", "due", "period", "upstream-key", "step", "from", "run"), o.check()); err != nil {
 				return err
 			}
 			return p.runJob(c.Context(), args[0], o)
@@ -204,6 +204,9 @@ func (p *program) runWhole(ctx context.Context, r *process, view *progressView, 
 	}
 	if request.Inputs, err = readInputs(ctx, r, job, o.inputs); err != nil {
 		return usage("%w", err)
+	}
+	if err := toCome(ctx, r.db, request.NotBefore); err != nil {
+		return err
 	}
 	created, err := scheduler.New(scheduler.Options{Store: r.db}).Start(ctx, job, request)
 	var bad *scheduler.RequestError

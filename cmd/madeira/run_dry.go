@@ -53,7 +53,10 @@ func (p *program) dryRun(ctx context.Context, job *jobs.Job, o runOptions) error
 		return usage("%w", err)
 	}
 	if request.DueAt.IsZero() {
-		request.DueAt = time.Now() // a run takes the database's clock
+		request.DueAt, _ = machineClock{}.Now(ctx) // a run takes the database's clock
+	}
+	if err := toCome(ctx, machineClock{}, request.NotBefore); err != nil {
+		return err
 	}
 	preview, err := scheduler.Look(job, request)
 	var bad *scheduler.RequestError
@@ -72,6 +75,12 @@ func (p *program) dryRun(ctx context.Context, job *jobs.Job, o runOptions) error
 	fmt.Fprintln(p.stderr, "dry run: the job is valid, its connections, channels and secrets are there, and nothing was done")
 	return nil
 }
+
+// A machineClock is what a dry run has, which opens no database.
+type machineClock struct{}
+
+// Now returns the time of this machine.
+func (machineClock) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
 func newDryView(from scheduler.Preview) *dryView {
 	v := &dryView{Job: from.Run.Job, DueAt: from.Run.DueAt, Period: from.Run.Period, Inputs: from.Run.Inputs, Limit: from.Limit, Steps: []dryStep{}}

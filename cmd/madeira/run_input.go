@@ -54,6 +54,9 @@ func readInputs(ctx context.Context, k keeper, job *jobs.Job, pairs []string) (m
 		if !ok {
 			return nil, fmt.Errorf("--input %s: write name=value", pair)
 		}
+		if _, twice := inputs[name]; twice {
+			return nil, fmt.Errorf("--input %s: %w", name, errTwice)
+		}
 		var err error
 		if inputs[name], err = inputValue(ctx, k, inputType(job, name), value); err != nil {
 			return nil, fmt.Errorf("--input %s: %w", name, err)
@@ -114,6 +117,9 @@ func overrides(ctx context.Context, k keeper, set []string) (map[string]map[stri
 		if all[step] == nil {
 			all[step] = map[string]json.RawMessage{}
 		}
+		if _, twice := all[step][setting]; twice {
+			return nil, usage("--set %s: %w", name, errTwice)
+		}
 		all[step][setting] = raw
 	}
 	return all, nil
@@ -153,6 +159,23 @@ func instantIn(job *jobs.Job, text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q: it is an instant, such as 2026-12-01T06:00 (in %s) or 2026-12-01T06:00+08:00", text, loc)
+}
+
+// A clock says what time it is where runs are kept.
+type clock interface {
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// toCome refuses to put a run off to an instant that has passed.
+func toCome(ctx context.Context, c clock, at time.Time) error {
+	if at.IsZero() {
+		return nil
+	}
+	now, err := c.Now(ctx)
+	if err == nil && !at.After(now) {
+		err = usage("--at %s has passed, it is %s: leave --at out to run now", at.Format(time.RFC3339), now.In(at.Location()).Format(time.RFC3339))
+	}
+	return err
 }
 
 // maxJobFile bounds what is read from standard input, as job files are bounded.
