@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ Without --yes nothing is made, and the call ends with 2 where something is to be
 			if err != nil {
 				return err
 			}
-			return p.withStateOf(c.Context(), filepath.Dir(job.Path), func(db *store.DB, _ *config) error { return p.backfill(c.Context(), db, job, o) })
+			return p.withBackfilled(c.Context(), job, o)
 		},
 	}
 	c.Flags().StringVar(&o.from, "from", "", "the first date or instant")
@@ -65,6 +66,30 @@ Without --yes nothing is made, and the call ends with 2 where something is to be
 	c.Flags().StringVar(&o.reason, "reason", "", "why; the due times show it")
 	asFlag(c.Flags(), &o.as)
 	return c
+}
+
+// withBackfilled opens the state database of a job. The embedded one is made where it
+// is not there, as run makes it; a preview, which makes nothing, takes an empty one
+// that is gone afterwards.
+func (p *program) withBackfilled(ctx context.Context, job *jobs.Job, o backfillOptions) (err error) {
+	cfg, err := loadConfig(ctx, filepath.Dir(job.Path), p.database, p.environ)
+	if err != nil {
+		return err
+	}
+	missing := cfg.hasState()
+	switch {
+	case missing != nil && !cfg.embedded:
+		return missing
+	case missing != nil && !o.yes:
+		dir, failed := os.MkdirTemp("", "madeira-preview-")
+		if failed != nil {
+			return fmt.Errorf("make a place for the preview: %w", failed)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		cfg.database = "sqlite://" + filepath.Join(dir, "madeira.db")
+		fmt.Fprintln(p.stderr, "nothing has run in this folder so far, so nothing is on record")
+	}
+	return withStateAt(ctx, cfg, func(db *store.DB, _ *config) error { return p.backfill(ctx, db, job, o) })
 }
 
 type fillView struct {

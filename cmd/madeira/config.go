@@ -35,6 +35,7 @@ type config struct {
 	database string // URL of the state database
 	embedded bool   // the database is the default one: migrate it without being told
 	pooled   bool   // a pooler gives every transaction another session of it
+	asked    bool   // --database names it
 	limits   limits
 	secrets  secretSource
 
@@ -96,7 +97,7 @@ func configAt(ctx context.Context, root, path, database string, environ []string
 	if err != nil {
 		return nil, err
 	}
-	c := &config{root: root, secrets: secretSource{root: root, lookup: env.lookup}}
+	c := &config{root: root, asked: database != "", secrets: secretSource{root: root, lookup: env.lookup}}
 	file := configFile{}
 	if path != "" {
 		if err := file.read(path); err != nil {

@@ -47,6 +47,19 @@ func (p *program) migrate(ctx context.Context, db *store.DB, cfg *config) error 
 	return err
 }
 
+// migratedBy says with what, or where, madeira migrate finds the state database; ""
+// when it does without.
+func (c *config) migratedBy() string {
+	here, _, err := findRoot(".")
+	switch {
+	case c.asked:
+		return " with the same --database"
+	case err != nil || here != c.root:
+		return " in the folder " + displayPath(c.root)
+	}
+	return ""
+}
+
 // redacted returns a database URL without its password.
 func redacted(address string) string {
 	u, err := url.Parse(address)

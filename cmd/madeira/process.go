@@ -106,6 +106,10 @@ func openState(ctx context.Context, cfg *config) (*store.DB, error) {
 	} else {
 		err = db.CheckSchema(ctx)
 	}
+	var schema *store.SchemaError
+	if errors.As(err, &schema) && schema.Have < schema.Want {
+		err = usage("%w%s", schema, cfg.migratedBy())
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -73,6 +73,12 @@ func (p *program) withStateOf(ctx context.Context, dir string, fn func(*store.DB
 	if err := cfg.hasState(); err != nil {
 		return err
 	}
+	return withStateAt(ctx, cfg, fn)
+}
+
+// withStateAt opens the state database of a configuration, which makes the embedded
+// one where it is not there.
+func withStateAt(ctx context.Context, cfg *config, fn func(*store.DB, *config) error) error {
 	db, err := openState(ctx, cfg)
 	if err != nil {
 		return err
@@ -86,10 +92,13 @@ func (c *config) hasState() error {
 	if !sqlite {
 		return nil
 	}
-	if _, err := os.Stat(path); err != nil {
-		return usage("there is no state database at %s: no job has run in this folder; say where with --database", displayPath(path))
+	if _, err := os.Stat(path); err == nil {
+		return nil
 	}
-	return nil
+	if !c.embedded {
+		return usage("there is no state database at %s: to make it there, run madeira migrate%s", displayPath(path), c.migratedBy())
+	}
+	return usage("there is no state database at %s: no job has run in this folder; say where with --database", displayPath(path))
 }
 
 func (p *program) listRuns(ctx context.Context, db *store.DB, f store.RunFilter) error {
