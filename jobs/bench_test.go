@@ -51,6 +51,7 @@ steps:
         amount: {from: Amount, type: money, currency: CNY, thousands: ","}
         fee: {from: Fee, type: money, currency: CNY, scale: 5, round: half_even}
         kind: {from: Kind, type: text, map: {P: pay, R: refund}, else: reject}
+        ccy: {type: currency, value: '"CNY"'}
       rejects: {max: 0}
       controls:
         - {name: count, declared: {line: '^count:(\d+)'}, computed: count(), else: fail}
@@ -60,10 +61,10 @@ steps:
     with:
       connection: ledger
       sql: |
-        SELECT order_no, kind, amount FROM ledger
+        SELECT order_no, kind, amount, ccy FROM ledger
         WHERE booked_on >= :from AND booked_on < :to AND amount > :least
       args: {from: "${{ period.start }}", to: "${{ period.end }}", least: "${{ inputs.tolerance }}"}
-      columns: {order_no: text, kind: text, amount: {type: money, currency: CNY}}
+      columns: {order_no: text, kind: text, amount: {type: money, currency: CNY}, ccy: currency}
   - id: recon%[1]d
     needs: [lines%[1]d, ledger%[1]d]
     uses: reconcile

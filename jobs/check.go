@@ -50,6 +50,10 @@ type StepType struct {
 	// Schema of the settings; nil: that of schemas.Step, and where there is none
 	// anything goes.
 	Schema *jsonschema.Schema
+
+	// Columns says which settings name columns, and which columns the datasets have
+	// that the step leaves; nil: nothing is known before it runs.
+	Columns func(Draft) Columns
 }
 
 // Check reads job files and returns those without an error, in the order given,
@@ -119,6 +123,9 @@ type checker struct {
 	outputs map[string]map[string]expr.Type // by step
 	lists   map[string]bool                 // steps with for_each
 
+	alone   map[string]expr.Ref // the output that a value is, by pointer
+	columns map[int]Columns     // by step
+
 	jobOutputs map[string]expr.Type
 }
 
@@ -147,6 +154,8 @@ func (c *checker) check() {
 	c.readSteps()
 	c.graph()
 	c.expressions()
+	c.freezeSettings()
+	c.columnNames()
 	c.finish()
 }
 

@@ -64,6 +64,9 @@ var codes = []Code{
 	{"step.missing", "A setting that the step needs is missing. Add it."},
 	{"step.exclusive", "Two settings exclude each other. Keep one."},
 
+	{"column.unknown", "A setting names a column that the rows cannot have, because the step that makes them declares others. Take the name that is suggested."},
+	{"column.type", "A setting names a column of a type that it cannot use."},
+
 	{"retry.class", "Naming this class of failures here does nothing. Name the code of the failure, or leave it out."},
 
 	{"dag.unknown_step", "There is no step of this name in the job."},

@@ -192,6 +192,9 @@ func (c *checker) typed(v annotated, src string, env expr.Env, step int) expr.Ty
 		return expr.TypeAny
 	}
 	v.replace(checked.Text)
+	if checked.Alone.Step != "" {
+		c.alone[v.pointer] = checked.Alone
+	}
 	return checked.Type
 }
 

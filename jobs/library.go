@@ -45,6 +45,7 @@ type source struct {
 
 	job     *Job                 // nil when there is an error
 	outputs map[string]expr.Type // of the job
+	columns map[string][]Column  // of outputs that are datasets, where they are known
 	inputs  map[string]expr.Type
 }
 
@@ -283,6 +284,6 @@ func (s *source) check(l *library) {
 	c.countSteps()
 	s.problems = c.problems
 	if !slices.ContainsFunc(s.problems, Problem.IsError) {
-		s.job, s.outputs, s.inputs = c.job, c.jobOutputs, c.inputs
+		s.job, s.outputs, s.columns, s.inputs = c.job, c.jobOutputs, c.leftColumns(), c.inputs
 	}
 }

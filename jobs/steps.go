@@ -20,6 +20,7 @@ type stepInfo struct {
 	values  map[string]any // as in the file
 	schema  *jsonschema.Schema
 	known   bool // its type is in the catalog
+	columns func(Draft) Columns
 	needs   []int
 	refs    map[string]bool
 	call    *call         // of uses: job, where it names one
@@ -32,6 +33,7 @@ const reservedStep = "compare"
 // readSteps reads every step by itself.
 func (c *checker) readSteps() {
 	c.byID = map[string]int{}
+	c.alone = map[string]expr.Ref{}
 	c.outputs = map[string]map[string]expr.Type{}
 	c.lists = map[string]bool{}
 	for phase, key := range phases() {
@@ -93,7 +95,7 @@ func (c *checker) typeOf(s *stepInfo) {
 		c.declare(s.ID, nil)
 		return
 	}
-	s.known, s.Source = true, t.Source
+	s.known, s.Source, s.columns = true, t.Source, t.Columns
 	c.declare(s.ID, t.Outputs)
 	var builtIn bool
 	s.schema, builtIn = c.schemaOf(s.Uses)
@@ -113,6 +115,18 @@ func (c *checker) declare(id string, outputs map[string]expr.Type) {
 	}
 }
 
+// freezeSettings puts the settings of each step into the form to freeze.
+func (c *checker) freezeSettings() {
+	for i := range c.steps {
+		s := &c.steps[i]
+		s.With = json.RawMessage("{}")
+		if with, ok := s.values["with"].(map[string]any); ok {
+			c.fillZone(s.schema, with)
+			s.With = c.doc.ordered(child(s.pointer, "with"), with)
+		}
+	}
+}
+
 // finish puts the steps into the job, and what the job says with expressions.
 func (c *checker) finish() {
 	j := c.job
@@ -124,11 +138,6 @@ func (c *checker) finish() {
 		c.limits(&s)
 		c.called(&s)
 		c.ranges(&s)
-		s.With = json.RawMessage("{}")
-		if with, ok := s.values["with"].(map[string]any); ok {
-			c.fillZone(s.schema, with)
-			s.With = c.doc.ordered(child(s.pointer, "with"), with)
-		}
 		if s.Uses == commandType {
 			s.With = c.command(&s)
 		}

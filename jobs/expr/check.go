@@ -26,7 +26,7 @@ func Check(text string, env Env) (Checked, []*Error) {
 		c := &checker{src: s.Src, base: s.At, env: env}
 		t, bound := c.run()
 		if alone {
-			result.Type = t
+			result.Type, result.Alone = t, c.output()
 		} else if len(c.errs) == 0 {
 			c.joinable(t)
 			c.present()
@@ -100,6 +100,15 @@ func (c *checker) run() (Type, string) {
 		c.try(node)
 	}
 	return t, c.frozen()
+}
+
+// output returns the output of a step that the expression is; the zero Ref where it is
+// something else.
+func (c *checker) output() Ref {
+	if len(c.refs) == 1 && c.lone == "steps."+c.refs[0].Step+".outputs."+c.refs[0].Output {
+		return c.refs[0]
+	}
+	return Ref{}
 }
 
 // try evaluates an expression that refers to nothing, so that what fails always

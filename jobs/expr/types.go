@@ -72,6 +72,10 @@ type Checked struct {
 	// Whether such a step comes before is for the caller to check.
 	Refs []Ref
 
+	// Alone is the output that the value is: the text is one reference to it and
+	// nothing else. Its zero value says that it is not.
+	Alone Ref
+
 	Needs []string // steps whose result it asks for, each once
 	Each  bool     // it refers to each
 	Says  bool     // it is a condition that decides about failures itself: success() is not implied

@@ -27,6 +27,11 @@ type Type struct {
 	// Outputs declares what later steps may refer to.
 	Outputs []Field
 
+	// Columns says which settings name columns, and which columns the datasets have
+	// that the step leaves, so that a job file is checked for them; nil: nothing is
+	// known before it runs.
+	Columns func(Draft) Columns
+
 	Runner Runner
 }
 

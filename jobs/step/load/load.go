@@ -25,7 +25,8 @@ func Type() step.Type {
 			{Name: "conflicts", Type: step.DatasetValue, Doc: "Key, column, both values and line of every difference."},
 			{Name: "rows", Type: step.DatasetValue, Doc: "The rows that were loaded."},
 		},
-		Runner: runner{slice: sliceTime},
+		Columns: draftColumns,
+		Runner:  runner{slice: sliceTime},
 	}
 }
 

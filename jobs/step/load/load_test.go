@@ -85,7 +85,7 @@ func counts(out step.Output) string {
 
 func run(t *testing.T, in step.Input) step.Output {
 	t.Helper()
-	out, err := load.Type().Runner.Run(t.Context(), in)
+	out, err := steptest.Run(t, load.Type(), in)
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}

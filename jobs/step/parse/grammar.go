@@ -30,6 +30,9 @@ type token struct {
 // operators are the words of the grammar, longer ones first.
 var operators = []string{"==", "!=", "<=", ">=", "&&", "||", "<", ">", "+", "-", "*", "(", ")", ",", "!"}
 
+// words are the names in formulas that are not those of columns.
+var words = []string{"true", "false", "and", "or", "not"}
+
 // compile reads and types a formula.
 func compile(src string, schema dataset.Schema) (*node, error) {
 	g, err := newGrammar(src, schema)

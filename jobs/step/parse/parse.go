@@ -28,7 +28,8 @@ func Type() step.Type {
 			{Name: "removed_count", Type: step.IntegerValue, Doc: "How many rows are gone since the version before."},
 			{Name: "report", Type: step.TextValue, Doc: "What a person reads about the file."},
 		},
-		Runner: runner{},
+		Columns: draftColumns,
+		Runner:  runner{},
 	}
 }
 

@@ -132,6 +132,17 @@ type columnList []columnSetting
 
 // UnmarshalJSON keeps the order of the keys, which is the order of the columns.
 func (l *columnList) UnmarshalJSON(raw []byte) error {
+	return eachColumn(raw, func(name string, d *json.Decoder) error {
+		var c columnSetting
+		err := d.Decode(&c)
+		c.Name = name
+		*l = append(*l, c)
+		return err
+	})
+}
+
+// eachColumn reads the object of columns in the order of the file.
+func eachColumn(raw []byte, read func(name string, d *json.Decoder) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := d.Token(); err != nil {
 		return err
@@ -141,12 +152,9 @@ func (l *columnList) UnmarshalJSON(raw []byte) error {
 		if err != nil {
 			return err
 		}
-		var c columnSetting
-		if err := d.Decode(&c); err != nil {
+		if err := read(fmt.Sprint(name), d); err != nil {
 			return fmt.Errorf("column %v: %w", name, err)
 		}
-		c.Name = fmt.Sprint(name)
-		*l = append(*l, c)
 	}
 	return nil
 }

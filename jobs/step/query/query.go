@@ -26,8 +26,20 @@ func Type() step.Type {
 			{Name: "rows", Type: step.DatasetValue, Doc: "What the statement returned."},
 			{Name: "row_count", Type: step.IntegerValue, Doc: "How many rows that were."},
 		},
-		Runner: runner{},
+		Columns: draftColumns,
+		Runner:  runner{},
 	}
+}
+
+// draftColumns says what the declared columns are called.
+func draftColumns(d step.Draft) step.Columns {
+	var set struct {
+		Columns ordered `json:"columns"`
+	}
+	if json.Unmarshal(d.Settings, &set) != nil || set.Columns == nil {
+		return step.Columns{}
+	}
+	return step.Columns{Left: map[string][]step.Column{"rows": step.ColumnsOf(dataset.Schema{Columns: set.Columns})}}
 }
 
 type settings struct {

@@ -287,7 +287,7 @@ func TestQuery_ReadsOneSnapshotWhileOthersWrite(t *testing.T) {
 		in.Datasets = writing{in.Datasets, func() {
 			kit.Exec(db, "UPDATE ledger SET v = 1", "INSERT INTO ledger VALUES (1000000, 1)", fmt.Sprintf("DELETE FROM ledger WHERE n = %d", rows))
 		}}
-		out, err := query.Type().Runner.Run(t.Context(), in)
+		out, err := steptest.Run(t, query.Type(), in)
 		if err != nil {
 			t.Fatal(err)
 		}

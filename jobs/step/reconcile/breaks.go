@@ -40,8 +40,21 @@ const (
 )
 
 func newBreakList(ctx context.Context, p *plan, datasets step.Datasets, limit int64) (*breakList, error) {
-	l := &breakList{plan: p, limit: limit, dates: [2]int{-1, -1}}
-	l.schema.Columns = []dataset.Column{
+	l := &breakList{plan: p, limit: limit, schema: p.breakSchema()}
+	for which, s := range []*side{&p.left, &p.right} {
+		l.dates[which] = l.schema.Index(s.name + "_date")
+	}
+	w, err := datasets.Create(ctx, l.schema)
+	if err != nil {
+		return nil, fmt.Errorf("write breaks: %w", err)
+	}
+	l.writer, l.rows = w, dataset.NewBatch(l.schema)
+	return l, nil
+}
+
+// breakSchema returns the columns of breaks.
+func (p *plan) breakSchema() dataset.Schema {
+	schema := dataset.Schema{Columns: []dataset.Column{
 		{Name: "break_id", Kind: dataset.Text},
 		{Name: "category", Kind: dataset.Text},
 		{Name: "key", Kind: dataset.Text},
@@ -51,21 +64,14 @@ func newBreakList(ctx context.Context, p *plan, datasets step.Datasets, limit in
 		p.money("delta"),
 		{Name: "left_line", Kind: dataset.Integer},
 		{Name: "right_line", Kind: dataset.Integer},
-	}
-	for which, s := range []*side{&p.left, &p.right} {
-		if s.date < 0 {
-			continue
+	}}
+	for _, s := range []*side{&p.left, &p.right} {
+		if s.date >= 0 {
+			schema.Columns = append(schema.Columns, dataset.Column{Name: s.name + "_date", Kind: s.schema.Columns[s.date].Kind})
 		}
-		l.dates[which] = len(l.schema.Columns)
-		l.schema.Columns = append(l.schema.Columns, dataset.Column{Name: s.name + "_date", Kind: s.schema.Columns[s.date].Kind})
 	}
-	l.schema.Columns = append(l.schema.Columns, dataset.Column{Name: "note", Kind: dataset.Text})
-	w, err := datasets.Create(ctx, l.schema)
-	if err != nil {
-		return nil, fmt.Errorf("write breaks: %w", err)
-	}
-	l.writer, l.rows = w, dataset.NewBatch(l.schema)
-	return l, nil
+	schema.Columns = append(schema.Columns, dataset.Column{Name: "note", Kind: dataset.Text})
+	return schema
 }
 
 // add appends a row.

@@ -19,7 +19,8 @@ func Type() step.Type {
 			{Name: "matches", Type: step.DatasetValue, Doc: "Every pair with all columns of both sides, prefixed left_ and right_."},
 			{Name: "summary", Type: step.ObjectValue, Doc: "Counts and amounts by category and currency, what matched, and the proof."},
 		},
-		Runner: runner{},
+		Columns: draftColumns,
+		Runner:  runner{},
 	}
 }
 

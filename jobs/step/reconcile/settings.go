@@ -25,11 +25,9 @@ type settings struct {
 }
 
 type sideSettings struct {
-	Rows     step.Dataset `json:"rows"`
-	Amount   string       `json:"amount"`
-	Currency string       `json:"currency"`
-	Date     string       `json:"date"`
-	Status   string       `json:"status"`
+	sideNames
+
+	Rows step.Dataset `json:"rows"`
 }
 
 type passSettings struct {

@@ -66,27 +66,19 @@ func newSide(name string, set sideSettings) (side, error) {
 	if set.Rows.Digest == "" {
 		return s, fmt.Errorf("reconcile: %s.rows is no dataset; give it the rows of an earlier step", name)
 	}
-	for _, c := range []struct {
-		setting, column string
-		at              *int
-		kinds           []dataset.Kind
-	}{
-		{"amount", set.Amount, &s.amount, []dataset.Kind{dataset.Money}},
-		{"currency", set.Currency, &s.currency, []dataset.Kind{dataset.Currency}},
-		{"date", set.Date, &s.date, []dataset.Kind{dataset.Date, dataset.Timestamp}},
-		{"status", set.Status, &s.status, []dataset.Kind{dataset.Text}},
-	} {
-		if c.column == "" && (c.setting == "date" || c.setting == "status") {
+	for i, r := range set.roles() {
+		at := []*int{&s.amount, &s.currency, &s.date, &s.status}[i]
+		if r.column == "" && (at == &s.date || at == &s.status) {
 			continue
 		}
-		column, err := s.schema.Column(c.column)
+		column, err := s.schema.Column(r.column)
 		if err != nil {
-			return s, fmt.Errorf("reconcile: %s.%s: %w", name, c.setting, err)
+			return s, fmt.Errorf("reconcile: %s.%s: %w", name, r.setting, err)
 		}
-		if !slices.Contains(c.kinds, column.Kind) {
-			return s, fmt.Errorf("reconcile: %s.%s: column %q is of type %s; it must be %s", name, c.setting, c.column, column.Kind, orOf(c.kinds))
+		if !slices.Contains(r.kinds, column.Kind) {
+			return s, fmt.Errorf("reconcile: %s.%s: column %q is of type %s; it must be %s", name, r.setting, r.column, column.Kind, orOf(r.kinds))
 		}
-		*c.at = s.schema.Index(c.column)
+		*at = s.schema.Index(r.column)
 	}
 	return s, nil
 }

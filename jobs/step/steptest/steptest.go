@@ -70,7 +70,17 @@ func (k *Kit) Attempt(settings string, t step.Task) step.Input {
 // Run runs a first attempt of the type with these settings.
 func (k *Kit) Run(typ step.Type, settings string) (step.Output, error) {
 	k.t.Helper()
-	return typ.Runner.Run(k.t.Context(), k.Input(settings))
+	return Run(k.t, typ, k.Input(settings))
+}
+
+// Run runs an attempt. What the type says of columns has to hold for it.
+func Run(t testing.TB, typ step.Type, in step.Input) (step.Output, error) {
+	t.Helper()
+	out, err := typ.Runner.Run(t.Context(), in)
+	if err == nil {
+		checkColumns(t, typ, in.Settings, out)
+	}
+	return out, err
 }
 
 // Repeat runs the type ten times on the same input, each time with a higher
@@ -86,7 +96,7 @@ func (k *Kit) Repeat(typ step.Type, in step.Input, observe func() any) step.Outp
 			in.Databases = databases{byName: d.byName, task: in.Task}
 		}
 		var err error
-		if out, err = typ.Runner.Run(k.t.Context(), in); err != nil {
+		if out, err = Run(k.t, typ, in); err != nil {
 			k.t.Fatalf("attempt %d of %s: %v", i+1, typ.Name, err)
 		}
 		if i == 0 {
