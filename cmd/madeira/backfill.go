@@ -191,30 +191,3 @@ func (p *program) printBackfill(v backfillView) error {
 	writeTable(p.stdout, rows)
 	return nil
 }
-
-// readTime reads a date, which is a day in the zone from its first to its last
-// instant, or an instant, which is in the zone where it has no offset.
-func readTime(text string, loc *time.Location) (first, last time.Time, err error) {
-	if day, err := time.Parse(time.DateOnly, text); err == nil {
-		return startOfDay(day, loc), startOfDay(day.AddDate(0, 0, 1), loc).Add(-time.Microsecond), nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, at, nil
-	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
-		if at, err := time.ParseInLocation(layout, text, loc); err == nil {
-			return at, at, nil
-		}
-	}
-	return first, last, fmt.Errorf("%q is no date such as 2026-10-31 and no instant such as 2026-10-31T06:00 or 2026-10-31T06:00:00+08:00", text)
-}
-
-// startOfDay returns the first instant of a day, also where midnight is not on the
-// clock.
-func startOfDay(day time.Time, loc *time.Location) time.Time {
-	at := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, loc)
-	for at.Day() != day.Day() {
-		at = at.Add(15 * time.Minute)
-	}
-	return at
-}

@@ -47,15 +47,22 @@ func (p *program) occurrencesListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List due times that are on record, the last ones first",
-		Args:  arguments(0, 0),
+		Long: `Lists the due times that are on record with what became of each, the last ones first,
+each in the time zone of its schedule. --since and --until take a date (2026-10-31) or
+an instant (2026-10-31T06:00), which are in the zone of the job that --job names, else
+in UTC, or an instant with an offset as it is listed.`,
+		Example: `  madeira occurrences list --job month-end --since 2026-10-01
+  madeira occurrences list --outcome skipped,missed
+  madeira occurrences list --since "Sat 2026-10-31 06:00 +08:00" --limit 10`,
+		Args: arguments(0, 0),
 	}
 	c.Flags().StringVar(&f.Job, "job", "", "only due times of this job")
 	c.Flags().StringSliceVar(&outcomes, "outcome", nil, "only those of which this became, such as skipped,missed")
-	c.Flags().StringVar(&since, "since", "", "from this date or instant on (UTC)")
-	c.Flags().StringVar(&until, "until", "", "up to this date or instant (UTC)")
+	c.Flags().StringVar(&since, "since", "", "from this date or instant on")
+	c.Flags().StringVar(&until, "until", "", "up to this date or instant")
 	c.Flags().StringVar(&f.After, "after", "", "the page behind this place, which the page before ends with")
 	c.Flags().IntVar(&f.Limit, "limit", 50, "most due times to list, up to 1000")
-	c.RunE = func(c *cobra.Command, _ []string) (err error) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkLimit(f.Limit); err != nil {
 			return err
 		}
@@ -65,19 +72,39 @@ func (p *program) occurrencesListCommand() *cobra.Command {
 			}
 			f.Outcome = append(f.Outcome, task.DueOutcome(o))
 		}
-		if since != "" {
-			if f.Since, _, err = readTime(since, time.UTC); err != nil {
-				return usage("--since %w", err)
+		return p.withState(c.Context(), func(db *store.DB, _ *config) error {
+			if err := bound(c.Context(), db, &f, since, until); err != nil {
+				return err
 			}
-		}
-		if until != "" {
-			if _, f.Until, err = readTime(until, time.UTC); err != nil {
-				return usage("--until %w", err)
-			}
-		}
-		return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listOccurrences(c.Context(), db, f) })
+			return p.listOccurrences(c.Context(), db, f)
+		})
 	}
 	return c
+}
+
+// bound reads the bounds of a list.
+func bound(ctx context.Context, db *store.DB, f *store.OccurrenceFilter, since, until string) error {
+	if since == "" && until == "" {
+		return nil
+	}
+	loc := time.UTC
+	var err error
+	if f.Job != "" {
+		if loc, err = zoneOnRecord(ctx, db, f.Job); err != nil {
+			return err
+		}
+	}
+	if since != "" {
+		if f.Since, _, err = readTime(since, loc); err != nil {
+			return usage("--since %w", err)
+		}
+	}
+	if until != "" {
+		if _, f.Until, err = readTime(until, loc); err != nil {
+			return usage("--until %w", err)
+		}
+	}
+	return nil
 }
 
 type occurrenceView struct {
@@ -93,7 +120,12 @@ type occurrenceView struct {
 }
 
 func newOccurrenceView(o task.Occurrence, recorded time.Time, status task.RunStatus) occurrenceView {
-	return occurrenceView{o.Job, o.Entry, o.DueAt, string(o.Outcome), o.Reason, o.RunID, string(status), o.Trigger, optional(recorded)}
+	loc := zoneOf(o.Entry)
+	due := o.DueAt
+	if !due.IsZero() {
+		due = due.In(loc)
+	}
+	return occurrenceView{o.Job, o.Entry, due, string(o.Outcome), o.Reason, o.RunID, string(status), o.Trigger, optional(recorded.In(loc))}
 }
 
 // listOccurrences prints one page, and what is wrong with schedules, which leave no
@@ -117,9 +149,9 @@ func (p *program) listOccurrences(ctx context.Context, db *store.DB, f store.Occ
 		}
 		err = p.json(views)
 	} else {
-		rows := [][]string{{"DUE (UTC)", "JOB", "ENTRY", "OUTCOME", "RUN", "STATUS", "REASON"}}
+		rows := [][]string{{"DUE", "JOB", "ENTRY", "OUTCOME", "RUN", "STATUS", "REASON"}}
 		for _, o := range list {
-			rows = append(rows, []string{stamp(o.DueAt), o.Job, o.Entry, string(o.Outcome), o.RunID, string(o.RunStatus), o.Reason})
+			rows = append(rows, []string{local(o.DueAt, zoneOf(o.Entry)), o.Job, o.Entry, string(o.Outcome), o.RunID, string(o.RunStatus), o.Reason})
 		}
 		writeTable(p.stdout, rows)
 	}
@@ -142,7 +174,10 @@ type explanationView struct {
 
 func (p *program) showOccurrences(ctx context.Context, db *store.DB, name, when string) error {
 	job, missing := p.findJob(name)
-	loc := time.UTC
+	loc, err := zoneOnRecord(ctx, db, name)
+	if err != nil {
+		return err
+	}
 	if job != nil {
 		name, loc = job.Name, job.Location
 	}

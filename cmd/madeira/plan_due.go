@@ -137,11 +137,6 @@ func identity(job *jobs.Job, inputs map[string]json.RawMessage, at time.Time) (p
 	return period, run.Run.Key, nil
 }
 
-// local writes an instant as the clock of the job's zone shows it.
-func local(at time.Time, loc *time.Location) string {
-	return at.In(loc).Format("Mon 2006-01-02 15:04 -07:00")
-}
-
 // nextDue returns the next due times of all entries, with what would become of each.
 func nextDue(ctx context.Context, job *jobs.Job, inputs map[string]json.RawMessage, s stateView, now time.Time, n int) []duePlan {
 	type ahead struct {
