@@ -19,6 +19,7 @@ func Type() step.Type {
 			{Name: "same", Type: step.IntegerValue, Doc: "How many lines were there already, with the same content."},
 			{Name: "repeated", Type: step.IntegerValue, Doc: "How many of the same lines repeat an earlier line of this load."},
 			{Name: "conflict_count", Type: step.IntegerValue, Doc: "How many lines have the key of a line with other content."},
+			{Name: "updated", Type: step.IntegerValue, Doc: "Of those, how many have replaced the line in the table (on_conflict: update)."},
 			{Name: "rejected", Type: step.IntegerValue, Doc: "How many lines the table refused."},
 			{Name: "gone", Type: step.IntegerValue, Doc: "How many keys the previous version loaded and this one no longer has."},
 			{Name: "sums", Type: step.ListValue, Doc: "The sum of every outcome, column of amounts, and currency."},
@@ -43,6 +44,9 @@ type settings struct {
 	} `json:"conflicts"`
 	Create bool `json:"create"`
 }
+
+// onConflictUpdate writes the new content of a line whose key the table has.
+const onConflictUpdate = "update"
 
 type runner struct {
 	slice time.Duration // how long a transaction on SQLite goes on taking lines
@@ -171,13 +175,17 @@ func (a *attempt) judge(out step.Output, rec record) (step.Output, error) {
 	if limited {
 		most = a.set.Conflicts.Max
 	}
-	said := a.set.OnConflict == "keep" || a.set.OnConflict == "update"
+	updates := a.set.OnConflict == onConflictUpdate
+	said := a.set.OnConflict == "keep" || updates
 	if n <= most || said && !limited {
 		return out, nil
 	}
 	text := fmt.Sprintf("%d lines have the key of a line with other content", n)
 	if n == 1 {
 		text = "1 line has the key of a line with other content"
+	}
+	if updates && !rec.Tally.withheld {
+		text += fmt.Sprintf(", %d updated", rec.Tally.counts[conflict])
 	}
 	if limited {
 		text += fmt.Sprintf("; the job allows %d", most)

@@ -19,6 +19,9 @@ const shownInReport = 20
 // output makes the outputs of a load that is at its end.
 func (a *attempt) output(ctx context.Context, rec record) (step.Output, error) {
 	total := rec.Tally.clone()
+	if a.set.OnConflict == onConflictUpdate && !total.withheld {
+		total.update()
+	}
 	total.plus(a.settled.twins.tally)
 	total.plus(a.settled.gone.tally)
 	conflicts, first, err := a.conflicts(ctx)
@@ -30,7 +33,8 @@ func (a *attempt) output(ctx context.Context, rec record) (step.Output, error) {
 			"inserted":       total.counts[inserted],
 			"same":           total.counts[same],
 			"repeated":       a.settled.twins.tally.counts[same],
-			"conflict_count": total.counts[conflict],
+			"conflict_count": total.counts[conflict] + total.counts[updated],
+			"updated":        total.counts[updated],
 			"rejected":       total.rejected,
 			"gone":           total.counts[gone],
 			"sums":           sums(&total),
@@ -65,7 +69,11 @@ func sums(t *tally) []sumOutput {
 func (a *attempt) report(t *tally, differences []difference) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rows      %d\n", a.set.Rows.Rows)
-	for _, o := range []outcome{inserted, same, conflict} {
+	outcomes := []outcome{inserted, same, conflict}
+	if a.set.OnConflict == onConflictUpdate {
+		outcomes = []outcome{inserted, same, updated, conflict}
+	}
+	for _, o := range outcomes {
 		a.line(&b, outcomeNames[o], t.counts[o], t.amounts(o))
 	}
 	a.line(&b, "rejected", t.rejected, "")
@@ -78,7 +86,7 @@ func (a *attempt) report(t *tally, differences []difference) string {
 	for _, d := range differences {
 		fmt.Fprintf(&b, "%s  %s  %s → %s  line %d\n", plain(d.key), d.column, shown(d.there), shown(d.here), d.line)
 	}
-	if n := t.counts[conflict]; n > 0 && len(differences) == shownInReport {
+	if n := t.counts[conflict] + t.counts[updated]; n > 0 && len(differences) == shownInReport {
 		b.WriteString("all differences are in the output conflicts\n")
 	}
 	for _, key := range a.settled.gone.first {

@@ -320,7 +320,7 @@ func (m *merger) settleConflicts(ctx context.Context, tx *sql.Tx, n int64) error
 	if _, err := tx.ExecContext(ctx, note, m.in.Task.Identity()); err != nil {
 		return fmt.Errorf("keep the conflicts: %w", err)
 	}
-	if m.set.OnConflict != "update" || m.withheld {
+	if m.set.OnConflict != onConflictUpdate || m.withheld {
 		return nil
 	}
 	var sets []string

@@ -51,7 +51,7 @@ func newSliceWriter(ctx context.Context, tx *sql.Tx, m *sliceMerger) (*sliceWrit
 	var errs [2]error
 	w.note, errs[0] = tx.PrepareContext(ctx, `INSERT INTO madeira_load_conflict
 		(task, row_number, position, line, key, column_name, there, here) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-	if m.set.OnConflict == "update" && !m.rec.Tally.withheld && len(w.values) > 1 {
+	if m.set.OnConflict == onConflictUpdate && !m.rec.Tally.withheld && len(w.values) > 1 {
 		w.update, errs[1] = tx.PrepareContext(ctx, m.plan.updateRow())
 	}
 	return w, errors.Join(errs[:]...)

@@ -19,10 +19,11 @@ const (
 	same
 	conflict
 	gone
+	updated // a conflict of which the new content was written; told apart when the load is over
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"inserted", "same", "conflict", "gone"}
+var outcomeNames = [outcomes]string{"inserted", "same", "conflict", "gone", "updated"}
 
 // A tally counts lines by outcome and sums every column of amounts by currency.
 type tally struct {
@@ -131,6 +132,12 @@ func (t *tally) plus(m tally) {
 	t.rejected += m.rejected
 }
 
+// update counts conflicts as lines that were updated.
+func (t *tally) update() {
+	t.counts[updated], t.counts[conflict] = t.counts[conflict], 0
+	t.sums[updated], t.sums[conflict] = t.sums[conflict], make([][]currencySum, len(t.columns))
+}
+
 // clone returns a copy that shares nothing.
 func (t *tally) clone() tally {
 	n := tally{columns: t.columns, withheld: t.withheld}
@@ -143,7 +150,7 @@ func (t *tally) clone() tally {
 
 // storedTally is the form of a tally in madeira_load.
 type storedTally struct {
-	Counts [outcomes]int64 `json:"counts"` // inserted, same, conflict, gone
+	Counts [outcomes]int64 `json:"counts"` // inserted, same, conflict, gone, and one that is always 0
 	Sums   []storedSum     `json:"sums"`
 
 	Withheld bool `json:"withheld,omitempty"`

@@ -19,7 +19,7 @@ var errConflicts = errors.New("more lines have the key of a line with other cont
 // a line once overwritten is the same to every later attempt.
 func (a *attempt) overwrites() bool {
 	c := a.set.Conflicts
-	return a.set.OnConflict == "update" && c != nil && c.Else != "warn"
+	return a.set.OnConflict == onConflictUpdate && c != nil && c.Else != "warn"
 }
 
 // forbids reports whether the conflicts counted here, with those inside the load,

@@ -1,8 +1,10 @@
 package load_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"madeira/jobs/step"
@@ -131,6 +133,37 @@ func TestLoad_ThatHasOverwrittenLinesKeepsItsCountWhenTheLimitIsLowered(t *testi
 			out := refusal(t, kit.Attempt(with, task(2, fence)), "load.conflicts", "1 line has the key")
 			if got, want := counts(out), "inserted 100, same 799, repeated 0, conflict_count 1, rejected 0, gone 0"; got != want {
 				t.Errorf("attempt %d: %s, want %s", fence, got, want)
+			}
+		}
+	})
+}
+
+// A line that was overwritten is told as that, in the counts, the sums and the words.
+func TestLoad_SaysWhatItUpdated(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, kit *steptest.Kit, _ *step.Database) {
+		run(t, kit.Attempt(settings(t, kit.Dataset(billSchema(), bill("a", 10)...), ""), task(1, 1)))
+		rows := bill("a", 11)
+		rows[3][2], rows[7][2] = int64(10_000), int64(20_000)
+		rows = append(rows, bill("a", 1)...) // repeats the first line with other content, which the table never gets
+		rows[11][2] = int64(1)
+		with := settings(t, kit.Dataset(billSchema(), rows...), `, "on_conflict": "update", "conflicts": {"max": 0, "else": "warn"}`)
+		for fence := int64(1); fence <= 2; fence++ {
+			out := run(t, kit.Attempt(with, task(2, fence)))
+			if out.Values["updated"] != int64(2) || out.Values["conflict_count"] != int64(3) || out.Values["inserted"] != int64(1) || out.Values["same"] != int64(8) {
+				t.Errorf("attempt %d: %s, updated %v", fence, counts(out), out.Values["updated"])
+			}
+			for _, want := range []string{"\nupdated   2  amount 1.00 CNY  amount 2 JPY\n", "\nconflict  1  amount 0.0001 CNY\n"} {
+				if !strings.Contains(out.Report, want) {
+					t.Errorf("attempt %d: the report has no %q:\n%s", fence, want, out.Report)
+				}
+			}
+			if want := "3 lines have the key of a line with other content, 2 updated; the job allows 0"; out.Warning != want {
+				t.Errorf("attempt %d: warning %q, want %q", fence, out.Warning, want)
+			}
+			sums, err := json.Marshal(out.Values["sums"])
+			if err != nil || !strings.Contains(string(sums), `{"outcome":"updated","column":"amount"`) {
+				t.Errorf("attempt %d: sums %s, error %v", fence, sums, err)
 			}
 		}
 	})
