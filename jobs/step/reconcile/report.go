@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
@@ -15,7 +16,8 @@ import (
 const (
 	shownBreaks = 20
 	shownRows   = 100 // of each table
-	shownWidth  = 48  // of a key or a note, in columns of a terminal
+	shownWidth  = 48  // of a line of a key or a note, in columns of a terminal
+	shownText   = 500 // of a key or a note, in characters
 )
 
 // report returns what a person reads.
@@ -118,9 +120,13 @@ func writeTable(s *strings.Builder, toRight []int, rows [][]string) {
 	if hidden := len(rows) - shownRows - 1; hidden > 0 {
 		rows = append(rows[:shownRows+1:shownRows+1], []string{fmt.Sprintf("(%d more)", hidden)})
 	}
-	widths := make([]int, len(rows[0]))
+	var lines [][]string
 	for _, row := range rows {
-		for i, cell := range row {
+		lines = append(lines, wrapRow(row)...)
+	}
+	widths := make([]int, len(rows[0]))
+	for _, line := range lines {
+		for i, cell := range line {
 			widths[i] = max(widths[i], columns(cell))
 		}
 	}
@@ -128,9 +134,9 @@ func writeTable(s *strings.Builder, toRight []int, rows [][]string) {
 	for _, i := range toRight {
 		right[i] = true
 	}
-	for _, row := range rows {
+	for _, line := range lines {
 		var text strings.Builder
-		for i, cell := range row {
+		for i, cell := range line {
 			pad := strings.Repeat(" ", widths[i]-columns(cell))
 			if right[i] {
 				text.WriteString(pad + cell)
@@ -141,6 +147,53 @@ func writeTable(s *strings.Builder, toRight []int, rows [][]string) {
 		}
 		s.WriteString(strings.TrimRight(text.String(), " ") + "\n")
 	}
+}
+
+// wrapRow returns the lines of a row whose long cells go on below.
+func wrapRow(row []string) [][]string {
+	cells := make([][]string, len(row))
+	height := 1
+	for i, cell := range row {
+		cells[i] = wrap(cell, shownWidth)
+		height = max(height, len(cells[i]))
+	}
+	lines := make([][]string, height)
+	for n := range lines {
+		lines[n] = make([]string, len(row))
+		for i, cell := range cells {
+			if n < len(cell) {
+				lines[n][i] = cell[n]
+			}
+		}
+	}
+	return lines
+}
+
+// wrap breaks a text into lines of at most so many columns, at a blank where there
+// is one in the second half of a line.
+func wrap(text string, most int) []string {
+	var lines []string
+	for columns(text) > most {
+		end, used, blank := 0, 0, 0
+		for at, r := range text {
+			if used += runeColumns(r); used > most {
+				if r == ' ' {
+					blank = at
+				}
+				break
+			}
+			end = at + utf8.RuneLen(r)
+			if r == ' ' && used > most/2 {
+				blank = at
+			}
+		}
+		if blank > 0 {
+			end = blank
+		}
+		lines = append(lines, text[:end])
+		text = strings.TrimPrefix(text[end:], " ")
+	}
+	return append(lines, text)
 }
 
 // columns returns how many columns of a terminal a text takes: Chinese takes two
@@ -163,20 +216,22 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// clean makes text from a file safe to print: one line, nothing a terminal would
-// obey, and not too long.
+// clean makes text from a file safe to print: one line, and nothing a terminal would
+// obey. Of one that would fill pages it says how much is left out.
 func clean(text string) string {
 	var s strings.Builder
-	used := 0
+	n := 0
 	for _, r := range text {
+		if n++; n > shownText {
+			continue
+		}
 		if !unicode.IsPrint(r) {
 			r = '?'
 		}
-		if used += runeColumns(r); used > shownWidth {
-			s.WriteString("...")
-			break
-		}
 		s.WriteRune(r)
+	}
+	if n > shownText {
+		fmt.Fprintf(&s, " (%s more characters, in the output breaks)", grouped(int64(n-shownText)))
 	}
 	return s.String()
 }
