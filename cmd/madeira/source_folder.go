@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,6 +145,9 @@ func (s *folderSource) look(ctx context.Context) (tree, error) {
 
 // survey finds the folders below one, and writes what tells its YAML from another.
 func survey(from string, folders map[string]bool, mark io.Writer) error {
+	if at, err := filepath.EvalSymlinks(from); err == nil {
+		from = at // what a link leads to is not walked otherwise
+	}
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -154,6 +158,10 @@ func survey(from string, folders map[string]bool, mark io.Writer) error {
 			return fs.SkipDir
 		case d.IsDir():
 			folders[name] = true
+		case d.Type()&fs.ModeSymlink != 0 && slices.Contains(sharedFolders(), d.Name()):
+			if at, err := filepath.EvalSymlinks(name); err == nil && !folders[at] { // a link may lead in a circle
+				return survey(at, folders, mark)
+			}
 		case isYAML(name) && d.Name() != configName:
 			fmt.Fprintf(mark, "%s\x00%s\x00", name, stateOf(name))
 		}
@@ -165,7 +173,7 @@ func survey(from string, folders map[string]bool, mark io.Writer) error {
 // of what several folders share.
 func (s *folderSource) folders(dir string) []string {
 	folders := []string{dir}
-	for _, shared := range []string{"calendars", "presets"} {
+	for _, shared := range sharedFolders() {
 		at := filepath.Join(s.root, shared)
 		if rel, err := filepath.Rel(dir, at); err != nil || !filepath.IsLocal(rel) {
 			folders = append(folders, at)
@@ -173,6 +181,9 @@ func (s *folderSource) folders(dir string) []string {
 	}
 	return folders
 }
+
+// sharedFolders are the names of folders whose files jobs are made of.
+func sharedFolders() []string { return []string{"calendars", "presets"} }
 
 // none decides what it means that there are no job files: somebody may have
 // removed them, which is no error, or the folder may have gone away, as mounts do.

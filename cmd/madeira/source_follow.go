@@ -61,7 +61,8 @@ type memory interface {
 	Sources(ctx context.Context) ([]store.Source, error)
 }
 
-// begin puts the first tree into force. It is a *problemsError when nothing can be.
+// begin puts the first tree into force. Where all of it is broken nothing is in force
+// until that is mended: runs that were made before have to be worked at all the same.
 func (f *follower) begin(ctx context.Context, known memory) error {
 	if f.failure == "" {
 		f.read = time.Now()
@@ -85,27 +86,16 @@ func (f *follower) begin(ctx context.Context, known memory) error {
 			}
 		}
 	}
+	if len(f.standing) == 0 && len(f.wrong) == 0 {
+		return usage("%w in %s", errNoJobFile, f.source.name())
+	}
 	if len(f.standing) == 0 {
-		return f.nothing()
+		f.log.ErrorContext(ctx, "no job is in force, because of the problems above; the first that is mended counts without a new start",
+			slog.String("source", f.source.name()), slog.Int("files", len(f.last.files)))
 	}
 	f.rows = known
 	f.note(ctx)
 	return nil
-}
-
-// nothing says why no job is in force.
-func (f *follower) nothing() error {
-	if len(f.wrong) == 0 {
-		return usage("%w in %s", errNoJobFile, f.source.name())
-	}
-	shown := slices.Clone(f.wrong)
-	for i := range shown {
-		shown[i].File = displayPath(shown[i].File)
-		if f.last.commit != "" {
-			shown[i].File = f.last.short(f.wrong[i].File)
-		}
-	}
-	return &problemsError{shown}
 }
 
 // run follows the source until ctx is done.

@@ -105,6 +105,51 @@ func TestFollower_ABrokenPresetLeavesItsJobsInForce(t *testing.T) {
 	}
 }
 
+// A process that begins while nothing is in order takes each job up as its files are mended.
+func TestFollower_TakesUpWhatIsMendedAfterItBegan(t *testing.T) {
+	t.Parallel()
+	for name, link := range map[string]bool{"folder": false, "link": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			at, presets := filepath.Join(dir, "jobs"), filepath.Join(dir, "presets")
+			if link {
+				presets = filepath.Join(dir, "elsewhere")
+				if err := os.Symlink(presets, filepath.Join(dir, "presets")); err != nil {
+					t.Skipf("no symbolic links: %v", err)
+				}
+			}
+			for _, folder := range []string{at, presets} {
+				if err := os.Mkdir(folder, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			preset := filepath.Join(presets, "bank.yaml")
+			if link {
+				if err := errors.Join(os.Symlink(at, filepath.Join(at, "calendars")), os.Symlink(dir, filepath.Join(presets, "presets"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(t, filepath.Join(at, "lines.yaml"), presetJob)
+			write(t, preset, brokenPreset)
+			source, err := newFolderSource(t.Context(), at, dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = source.close() }()
+			f, said := following(t, source, dir, stateIn(t, dir))
+			if n := len(f.standing); n != 0 || !strings.Contains(said.String(), "no job is in force") {
+				t.Fatalf("%d jobs are in force; it says\n%s", n, said)
+			}
+			write(t, preset, bankPreset)
+			f.pass(t.Context())
+			if list := f.standing.list(); len(list) != 1 || list[0].Name != "lines" || len(f.problems) != 0 || !strings.Contains(said.String(), jobAdded) {
+				t.Errorf("after it is mended, in force are %v with problems %v; it says\n%s", list, f.problems, said)
+			}
+		})
+	}
+}
+
 func TestFollower_ABrokenPresetLeavesItsJobsInForceInANewProcess(t *testing.T) {
 	t.Parallel()
 	w, home := newGitWork(t), t.TempDir()
