@@ -21,7 +21,10 @@ func (p *program) pauseCommand() *cobra.Command {
 		Use:   "pause type:NAME|job:NAME",
 		Short: "Let no more tasks of a step type or of a job begin",
 		Long: `Lets no more tasks of a step type or of a job begin, in any process on this
-database, until madeira resume. What is at work goes on to its end.`,
+database, until madeira resume. What is at work goes on to its end. What comes due of
+a paused job meanwhile is skipped, and its due times say so.`,
+		Example: `  madeira pause job:month-end --reason "the ledger is being moved"
+  madeira pause type:fetch --reason "the bank is closed"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {
@@ -39,9 +42,15 @@ database, until madeira resume. What is at work goes on to its end.`,
 func (p *program) resumeCommand() *cobra.Command {
 	var as, reason string
 	c := &cobra.Command{
-		Use:   "resume type:NAME|job:NAME",
-		Short: "End a pause",
-		Args:  arguments(1, 1),
+		Use:   "resume type:NAME|job:NAME|circuit:KEY",
+		Short: "End a pause, or try a downstream again whose circuit is open",
+		Long: `Ends a pause of a step type or of a job. Of a circuit that is open, which madeira
+holds lists, it ends the wait: three tasks at most are tried at once, and it closes
+when they go well, else it opens again.`,
+		Example: `  madeira resume type:fetch
+  madeira resume job:month-end --reason "the calendar is right again"
+  madeira resume circuit:fetch/bank --reason "the bank says that it is back"`,
+		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a := task.Action{Actor: p.actor(as), Action: "resume", Subject: args[0], Reason: reason}
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.resume(c.Context(), db, a) })
@@ -56,6 +65,10 @@ func (p *program) holdsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "holds",
 		Short: "List what keeps tasks from beginning: pauses, and circuits that are not closed",
+		Long: `Lists pauses with who, why and since when, and circuits that are not closed with the
+time from which they are tried again, each with the number of tasks that wait for it.
+A circuit opens when too many attempts at one downstream fail, and closes by itself
+when it is well again; madeira resume circuit:KEY tries it at once.`,
 		Args:  arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listHolds(c.Context(), db) })
@@ -88,6 +101,9 @@ func (p *program) pause(ctx context.Context, db *store.DB, a task.Action) error 
 }
 
 func (p *program) resume(ctx context.Context, db *store.DB, a task.Action) error {
+	if strings.HasPrefix(a.Subject, "circuit:") {
+		return p.tryCircuit(ctx, db, a)
+	}
 	if err := pausable(a.Subject); err != nil {
 		return err
 	}
@@ -99,6 +115,18 @@ func (p *program) resume(ctx context.Context, db *store.DB, a task.Action) error
 		return usage("%s is not paused; see madeira holds", a.Subject)
 	}
 	fmt.Fprintf(p.stderr, "%s goes on\n", a.Subject)
+	return nil
+}
+
+func (p *program) tryCircuit(ctx context.Context, db *store.DB, a task.Action) error {
+	open, err := db.TryCircuit(ctx, a)
+	if err != nil {
+		return err
+	}
+	if !open {
+		return usage("%s is not open; see madeira holds", a.Subject)
+	}
+	fmt.Fprintf(p.stderr, "whoever works on this database tries %s within seconds; madeira holds shows how it goes\n", a.Subject)
 	return nil
 }
 

@@ -166,6 +166,37 @@ func onlyProbes(t *testing.T, db *store.DB) {
 	}
 }
 
+// Somebody who knows that the downstream is back need not wait for the cool-down; the
+// probes still decide.
+func TestTryCircuit_SendsTheProbesAtOnce(t *testing.T) {
+	t.Parallel()
+	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {
+		action := task.Action{Actor: "ann", Action: "resume", Subject: "circuit:" + downstream, Reason: "the bank is back"}
+		if open, err := db.TryCircuit(t.Context(), action); err != nil || open {
+			t.Errorf("TryCircuit of one that nobody knows = %v, %v, want false", open, err)
+		}
+		create(t, db, newRun("k", behind(20)))
+		tripped(t, db)
+		c.move(time.Second)
+		judge(t, db, "")
+		if open, err := db.TryCircuit(t.Context(), action); err != nil || !open {
+			t.Fatalf("TryCircuit = %v, %v, want true", open, err)
+		}
+		judge(t, db, task.CircuitHalfOpen)
+		admit(t, db, 3)
+		if open, err := db.TryCircuit(t.Context(), action); err != nil || open {
+			t.Errorf("TryCircuit of one that is being tried = %v, %v, want false", open, err)
+		}
+		if n := count(t, db, "SELECT count(*) FROM audit_log WHERE actor = 'ann' AND subject = 'circuit:"+downstream+"'"); n != 1 {
+			t.Errorf("%d rows in the audit log, want 1", n)
+		}
+		if _, err := db.TryCircuit(t.Context(), task.Action{Actor: "ann", Subject: "type:noop"}); err == nil {
+			t.Error("a type is tried like a circuit")
+		}
+		sound(t, db)
+	})
+}
+
 func TestFault_F51_AFailedProbeOpensTheCircuitForLonger(t *testing.T) {
 	t.Parallel()
 	eachTimed(t, func(t *testing.T, db *store.DB, c *clock) {

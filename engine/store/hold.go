@@ -79,6 +79,32 @@ func (db *DB) Resume(ctx context.Context, a task.Action) (bool, error) {
 	return ended, nil
 }
 
+// TryCircuit ends the cool-down of an open circuit, "circuit:KEY", so that its probes
+// go with the next look of a worker; they say whether it closes. It reports false
+// when the circuit is not open.
+func (db *DB) TryCircuit(ctx context.Context, a task.Action) (bool, error) {
+	key, ok := strings.CutPrefix(a.Subject, gateCircuit)
+	if !ok {
+		return false, fmt.Errorf("try %s: it is no circuit: say circuit:KEY", a.Subject)
+	}
+	var open bool
+	err := db.gated(ctx, func(ctx context.Context, tx txn) error {
+		res, err := tx.NewRaw("UPDATE circuit SET until = ? WHERE key = ? AND state = ?", tx.now, key, task.CircuitOpen).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if open = n == 1; err != nil || !open {
+			return err
+		}
+		return tx.audit(ctx, a)
+	})
+	if err != nil {
+		return false, fmt.Errorf("try %s: %w", a.Subject, err)
+	}
+	return open, nil
+}
+
 // pausable checks that the subject is what can be paused.
 func pausable(subject string) error {
 	for _, kind := range []string{gateType, gateJob} {
