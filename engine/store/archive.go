@@ -81,18 +81,24 @@ func (tx txn) beginArchiving(ctx context.Context, before instant) (task.Archived
 	return task.Archived{Rows: n}, tx.exec(ctx, "INSERT INTO run_archiving (run_id) SELECT id FROM run_archive WHERE id IN (?) ON CONFLICT DO NOTHING", bun.List(runs))
 }
 
-// ofArchiving are the tasks of runs that are on their way.
-const ofArchiving = "SELECT t.id FROM task_queue t JOIN run_archiving a ON a.run_id = t.run_id"
-
 // moveOn moves dependencies, then logs, then tasks: as long as the tasks are there
-// it is known what else is.
+// it is known what else is. The runs stand in the statements by name, so that the
+// planner knows how few there are: a join with their table had it walk through all
+// tasks.
 func (tx txn) moveOn(ctx context.Context) (task.Archived, error) {
 	done := task.Archived{}
-	for _, part := range []struct{ table, key string }{
-		{"task_dependency", "task_id, needs_id"}, {"task_log", "task_id, seq"}, {"task_queue", "id"},
+	var runs []string
+	err := tx.NewRaw("SELECT CAST(run_id AS text) FROM run_archiving ORDER BY run_id LIMIT ?", archiveRuns).Scan(ctx, &runs)
+	if err != nil || len(runs) == 0 {
+		return done, err
+	}
+	for _, part := range []struct{ table, key, of string }{
+		{"task_dependency", "task_id, needs_id", "task_id IN (SELECT id FROM task_queue WHERE run_id IN (?))"},
+		{"task_log", "task_id, seq", "task_id IN (SELECT id FROM task_queue WHERE run_id IN (?))"},
+		{"task_queue", "id", "run_id IN (?)"},
 	} {
-		first := strings.Split(part.key, ",")[0]
-		n, err := tx.shiftSome(ctx, part.table, part.key, first+" IN ("+ofArchiving+")", archiveRows-done.Rows)
+		some := fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d)", part.key, part.key, part.table, part.of, part.key, archiveRows-done.Rows)
+		n, err := tx.shift(ctx, part.table, archiveOf(part.table), some, bun.List(runs))
 		if err != nil {
 			return done, err
 		}
@@ -100,18 +106,13 @@ func (tx txn) moveOn(ctx context.Context) (task.Archived, error) {
 			return done, nil
 		}
 	}
-	res, err := tx.NewRaw("DELETE FROM run_archiving WHERE NOT EXISTS (SELECT 1 FROM task_queue t WHERE t.run_id = run_archiving.run_id)").Exec(ctx)
+	res, err := tx.NewRaw("DELETE FROM run_archiving WHERE run_id IN (?) AND NOT EXISTS (SELECT 1 FROM task_queue t WHERE t.run_id = run_archiving.run_id)", bun.List(runs)).Exec(ctx)
 	if err != nil {
 		return done, err
 	}
 	n, err := res.RowsAffected()
 	done.Runs = int(n)
 	return done, err
-}
-
-// shiftSome moves the first rows that the condition names, at most so many.
-func (tx txn) shiftSome(ctx context.Context, table, key, where string, most int) (int, error) {
-	return tx.shift(ctx, table, archiveOf(table), fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d)", key, key, table, where, key, most))
 }
 
 func archiveOf(table string) string { return strings.Replace(table, "_queue", "", 1) + "_archive" }

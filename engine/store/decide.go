@@ -31,8 +31,7 @@ type undecidedRow struct {
 func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
 	var rows []undecidedRow
 	err := db.read.NewRaw(`SELECT t.id, t.run_id, t.step, coalesce(t.parent_id, t.id) AS owner, t.phase, t.each, coalesce(t.condition, '') AS condition, t.refs
-		FROM task_undecided u JOIN task_queue t ON t.id = u.task_id AND t.state = 'blocked'
-		ORDER BY u.task_id LIMIT ?`, limit).Scan(ctx, &rows)
+		FROM task_queue t WHERE t.state = 'blocked' AND t.id IN (SELECT task_id FROM task_undecided ORDER BY task_id LIMIT ?) ORDER BY t.id`, limit).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("list undecided tasks: %w", err)
 	}

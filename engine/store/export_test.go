@@ -3,7 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
 
@@ -58,6 +62,49 @@ func (c *counting) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.C
 }
 
 func (*counting) AfterQuery(context.Context, *bun.QueryEvent) {}
+
+// HearStatements notes the statements that are made through bun from now on; the
+// function that is returned gives each once, values left aside.
+func (db *DB) HearStatements() (heard func() []string) {
+	l := &listening{texts: map[string]string{}}
+	db.bun, db.read = db.bun.WithQueryHook(l), db.read.WithQueryHook(l)
+	return l.all
+}
+
+type listening struct {
+	mu    sync.Mutex
+	texts map[string]string // by their shape
+}
+
+var (
+	values = regexp.MustCompile(`'[^']*'|\b\d+\b|NULL|TRUE|FALSE`)
+	lists  = regexp.MustCompile(`\?(, \?)+|\(\?\)(, \(\?\))+`)
+)
+
+func (l *listening) BeforeQuery(ctx context.Context, event *bun.QueryEvent) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shape := lists.ReplaceAllString(values.ReplaceAllString(event.Query, "?"), "?")
+	l.texts[shape] = event.Query
+	return ctx
+}
+
+func (*listening) AfterQuery(context.Context, *bun.QueryEvent) {}
+
+// all returns one statement of each shape, but for BEGIN and its like.
+func (l *listening) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for _, text := range slices.Sorted(maps.Values(l.texts)) {
+		if explainable.MatchString(text) {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+var explainable = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 
 // Orphans returns how many claims are waiting to be given back.
 func (db *DB) Orphans() int {

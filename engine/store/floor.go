@@ -12,19 +12,23 @@ import (
 // floors let claims begin where the last one from the start ended. Normally
 // nothing is gained by that; but while somebody holds an old snapshot, the rows
 // that claims deleted stay in the index, and every claim from the start walks past
-// all of them. A floor is in use only while claims from the start are slow, and one
-// of them each rescan goes from the start all the same, for what came in below.
+// all of them. A floor is in use only while claims from the start are slow. For
+// what came in below one of them goes from the start all the same: at the latest
+// after a time, and soon when this process knows that something came in, but so
+// seldom that most of the time is left for work.
 type floors struct {
 	mu  sync.Mutex
 	all map[string]floor // by the types that are asked for
 }
 
-// A floor is the first task of the last claim from the start.
+// A floor is the first task of the last claim from the start that got any.
 type floor struct {
 	priority int
 	id       int64
-	slow     int       // claims from the start in a row that took long
-	until    time.Time // when to go from the start again; zero: that is fast
+	slow     int           // claims from the start in a row that took long
+	took     time.Duration // the last of them
+	at       time.Time     // when that ended
+	stirred  bool          // something came in since, perhaps below
 }
 
 const (
@@ -36,7 +40,13 @@ const (
 	// One slow claim may be that of a busy machine.
 	slowInARow = 3
 
+	// Nothing that another process put below a floor waits longer than this, unless
+	// a claim from the start takes more than a part of it.
 	rescan = time.Second
+
+	// A claim from the start is followed by so many times its length without one: of
+	// a worker's time four fifths are left.
+	restOfScan = 4
 )
 
 // of reports where a claim can begin, or false when it has to go from the start.
@@ -44,42 +54,45 @@ func (f *floors) of(w task.Want) (floor, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	low := f.all[typesOf(w)]
-	return low, time.Now().Before(low.until)
+	rest := restOfScan * low.took
+	if !low.stirred {
+		rest = max(rest, rescan)
+	}
+	return low, low.id > 0 && low.slow >= slowInARow && time.Since(low.at) < rest
 }
 
-// forget lets the next claim go from the start: something came in that may stand
-// below a floor. What other processes put there is found by the rescan.
-func (f *floors) forget() {
+// stir tells that something came in that may stand below a floor.
+func (f *floors) stir() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.all)
+	for types, low := range f.all {
+		low.stirred = true
+		f.all[types] = low
+	}
 }
 
 // scanned notes how long a claim from the start took.
 func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := typesOf(w)
+	types := typesOf(w)
 	if took < slowClaim+slowTask*time.Duration(len(claimed)) {
-		delete(f.all, key)
+		delete(f.all, types)
 		return
 	}
-	if len(claimed) == 0 || w.N == w.Oldest {
-		return // there is nothing to begin at, or only by age
-	}
-	low := f.all[key]
-	if low.slow++; low.slow >= slowInARow {
-		low.until = time.Now().Add(rescan)
-	}
-	for i, c := range claimed {
-		if i == 0 || cmp.Or(cmp.Compare(c.Priority, low.priority), cmp.Compare(c.TaskID, low.id)) < 0 {
-			low.priority, low.id = c.Priority, c.TaskID
+	low := f.all[types]
+	low.slow, low.took, low.at, low.stirred = low.slow+1, took, time.Now(), false
+	if w.N > w.Oldest { // else they were taken by age, and say nothing about the order
+		for i, c := range claimed {
+			if i == 0 || cmp.Or(cmp.Compare(c.Priority, low.priority), cmp.Compare(c.TaskID, low.id)) < 0 {
+				low.priority, low.id = c.Priority, c.TaskID
+			}
 		}
 	}
 	if f.all == nil {
 		f.all = map[string]floor{}
 	}
-	f.all[key] = low
+	f.all[types] = low
 }
 
 func typesOf(w task.Want) string { return strings.Join(w.Types, " ") }

@@ -2,37 +2,62 @@ package store
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"madeira/engine/task"
 )
 
-func TestFloors_StandOnlyAfterSlowClaimsInARowAndUntilSomethingComesIn(t *testing.T) {
+func TestFloors_StandAfterSlowClaimsInARowAndUntilTheNextIsDue(t *testing.T) {
 	t.Parallel()
-	want := task.Want{N: 10, Types: []string{"noop"}}
-	got := []task.Claimed{{Hold: task.Hold{TaskID: 7}, Priority: 100}, {Hold: task.Hold{TaskID: 5}, Priority: 100}}
-	var f floors
-	for n := 1; n <= slowInARow; n++ {
-		if _, stands := f.of(want); stands {
-			t.Fatalf("a floor stands after %d slow claims, want %d", n-1, slowInARow)
+	synctest.Test(t, func(t *testing.T) {
+		want := task.Want{N: 10, Types: []string{"noop"}}
+		got := []task.Claimed{{Hold: task.Hold{TaskID: 7}, Priority: 100}, {Hold: task.Hold{TaskID: 5}, Priority: 100}}
+		const took = 100 * time.Millisecond
+		var f floors
+		stands := func(when string, expected bool) {
+			t.Helper()
+			if _, stands := f.of(want); stands != expected {
+				t.Errorf("%s: a floor stands: %t, want %t", when, stands, expected)
+			}
 		}
-		f.scanned(want, got, time.Second)
-	}
-	low, stands := f.of(want)
-	if !stands || low.priority != 100 || low.id != 5 {
-		t.Errorf("the floor is %+v, %t; want task 5 of priority 100", low, stands)
-	}
-	if _, stands := f.of(task.Want{N: 10, Types: []string{"other"}}); stands {
-		t.Error("a floor of one list of types stands for another")
-	}
-	f.forget()
-	if _, stands := f.of(want); stands {
-		t.Error("a floor stands although something came in")
-	}
-	for range 2 * slowInARow {
-		f.scanned(want, nil, time.Second)
-	}
-	if _, stands := f.of(want); stands {
-		t.Error("a floor stands on a claim that got nothing")
-	}
+		for range slowInARow {
+			stands("before so many slow claims", false)
+			f.scanned(want, got, took)
+		}
+		low, _ := f.of(want)
+		stands("after so many", true)
+		if low.priority != 100 || low.id != 5 {
+			t.Errorf("the floor is %+v, want task 5 of priority 100", low)
+		}
+		if _, stands := f.of(task.Want{N: 10, Types: []string{"other"}}); stands {
+			t.Error("a floor of one list of types stands for another")
+		}
+		time.Sleep(rescan - time.Millisecond)
+		stands("before the rescan", true)
+		time.Sleep(time.Millisecond)
+		stands("at the rescan", false)
+
+		f.scanned(want, nil, took)
+		stands("after a slow claim that got nothing", true)
+		f.stir()
+		time.Sleep(restOfScan*took - time.Millisecond)
+		stands("something came in, but there was no time for work yet", true)
+		time.Sleep(time.Millisecond)
+		stands("something came in", false)
+
+		f.scanned(want, nil, 2*rescan)
+		time.Sleep(rescan)
+		stands("at the rescan after a claim that took longer", true)
+
+		f.scanned(want, got, time.Millisecond)
+		stands("after a fast claim", false)
+		for range 2 * slowInARow {
+			f.scanned(want, nil, took)
+		}
+		stands("after claims that got nothing, so that there is nothing to begin at", false)
+		byAge := task.Want{N: 2, Oldest: 2, Types: want.Types}
+		f.scanned(byAge, got, took)
+		stands("after a claim by age", false)
+	})
 }

@@ -42,7 +42,7 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	return a, nil
 }
 
-func (p *postgres) stirred() { p.floors.forget() }
+func (p *postgres) stirred() { p.floors.stir() }
 
 // A claim is a statement that claims, with its arguments, and what to do with how
 // long it took.

@@ -79,9 +79,9 @@ func newWalk(t *testing.T, db *store.DB) *walk {
 	return &walk{T: t, ctx: ctx, db: db, seed: seed}
 }
 
-// toTheEnd makes the runs, works until none is live, and checks what is left.
-// Disturb runs beside the workers until half of the runs are over.
-func (w *walk) toTheEnd(disturb func(context.Context)) {
+// untilOver makes the runs and works until none is live. Disturb runs beside the
+// workers until half of the runs are over.
+func (w *walk) untilOver(disturb func(context.Context)) {
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
 	calm, calmDown := context.WithCancel(ctx)
@@ -109,6 +109,11 @@ func (w *walk) toTheEnd(disturb func(context.Context)) {
 	if w.ctx.Err() != nil {
 		w.Error("the runs are not over in time")
 	}
+}
+
+// toTheEnd works until everything is over and checks what is left.
+func (w *walk) toTheEnd(disturb func(context.Context)) {
+	w.untilOver(disturb)
 	sound(w.T, w.db)
 	if n := count(w.T, w.db, `SELECT count(*) FROM witness w JOIN task_log l ON l.task_id = w.task_id AND l.fence > w.fence
 		AND l.claimed_at IS NOT NULL AND l.claimed_at < w.at`); n != 0 {
