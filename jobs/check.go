@@ -145,7 +145,9 @@ func (c *checker) check() {
 			return
 		}
 	}
-	c.usePresets()
+	if c.usePresets() {
+		c.problems = append(c.problems, c.doc.adopt(schemas.Job())...)
+	}
 	c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
 	c.job.Digest = c.digest()
 	c.header()

@@ -31,6 +31,7 @@ steps:
 	}
 	// Output:
 	// 0 jobs
+	// job.yaml:3:5 dag.needs_missing step "bill" has no needs, and other steps do; as soon as one has it all do: write needs: [] for a step that waits for none
 	// job.yaml:5:14 value.duration 30 has no unit; write "30s" or the like: from 1s to 30d is allowed
 	// job.yaml:9:5 yaml.unknown_field unknown key "depends_on"; did you mean "needs"?
 	// job.yaml:11:24 expr.undefined there is no step bil; did you mean "bill"?

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"madeira/jobs/expr"
+	"madeira/schemas"
 )
 
 // A library holds the files of one Check: job files, those that they call, and
@@ -121,6 +122,7 @@ func (s *source) read(fsys fs.FS) {
 	if s.doc, s.problems = readYAML(s.file, s.text); s.doc == nil {
 		return
 	}
+	s.problems = append(s.problems, s.doc.adopt(schemas.Job())...)
 	s.name, s.named = text(s.root(), "name"), s.doc.place("/name")
 	for _, phase := range phases() {
 		for i, v := range list(s.root(), phase) {

@@ -23,8 +23,9 @@ const presetKey = "preset"
 // presetFolder is where they are, beside a job file or madeira.yaml.
 const presetFolder = "presets"
 
-// usePresets puts the settings of presets among those of the steps that name one.
-func (c *checker) usePresets() {
+// usePresets puts the settings of presets among those of the steps that name one, and
+// reports whether there are any.
+func (c *checker) usePresets() (used bool) {
 	for _, phase := range phases() {
 		for i, v := range list(c.root, phase) {
 			step, _ := v.(map[string]any)
@@ -32,9 +33,11 @@ func (c *checker) usePresets() {
 			name := text(with, presetKey)
 			if plainName.MatchString(name) && c.takesPreset(text(step, "uses")) {
 				c.usePreset(child(element("/"+phase, i), "with"), with, name)
+				used = true
 			}
 		}
 	}
+	return used
 }
 
 // takesPreset reports whether the settings of a step type may come from a preset.

@@ -21,18 +21,22 @@ func (d *Document) validate(schema *jsonschema.Schema, v any, pointer string) []
 	if accepts(schema, v) {
 		return nil
 	}
+	return d.translate(schema, v, pointer).problems
+}
+
+// translate says what is wrong with a value that a schema does not accept.
+func (d *Document) translate(schema *jsonschema.Schema, v any, pointer string) *translator {
+	t := &translator{doc: d, at: pointer, schemas: map[string]*jsonschema.Schema{}}
 	err := schema.Validate(v)
-	if err == nil {
-		return nil
-	}
 	var root *jsonschema.ValidationError
-	if !errors.As(err, &root) {
-		return []Problem{d.Problem(pointer, "value.type", "cannot be checked: %v", err)}
+	switch {
+	case errors.As(err, &root):
+		collect(schema, t.schemas)
+		t.leaves(root)
+	case err != nil:
+		t.problems = append(t.problems, d.Problem(pointer, "value.type", "cannot be checked: %v", err))
 	}
-	t := translator{doc: d, at: pointer, schemas: map[string]*jsonschema.Schema{}}
-	collect(schema, t.schemas)
-	t.leaves(root)
-	return t.problems
+	return t
 }
 
 // collect notes a schema and everything below it by location.
@@ -71,6 +75,7 @@ type translator struct {
 	at       string // pointer of the value that was validated
 	schemas  map[string]*jsonschema.Schema
 	problems []Problem
+	misspelt []misspelling
 }
 
 // leaves goes down to the violations that say something. Below a oneOf or anyOf
@@ -266,6 +271,9 @@ func (v *violation) unknownKey(name string, known []string, free func(to string)
 		p.Message += fmt.Sprintf("; did you mean %q?", p.Suggestion)
 	}
 	v.add(p)
+	if p.Suggestion != "" && (clear == "" || p.Rename != "") {
+		v.misspelt = append(v.misspelt, misspelling{in: v.pointer, key: name, to: p.Suggestion, clear: p.Rename != "", schema: v.schema.Properties[p.Suggestion], problem: p})
+	}
 }
 
 // quotedNames reads the names back that the validator quoted.

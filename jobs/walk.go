@@ -51,6 +51,9 @@ func (w *walker) walk(all []*jsonschema.Schema, v annotated) {
 	switch in := v.value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(in)) {
+			if unknownIn(here, key) {
+				continue // what stands there is not known either
+			}
 			w.walk(ofKey(here, key), annotated{pointer: child(v.pointer, key), value: in[key],
 				replace: func(n any) { in[key] = n }})
 		}
@@ -98,6 +101,14 @@ func ofKey(all []*jsonschema.Schema, key string) []*jsonschema.Schema {
 		}
 	}
 	return out
+}
+
+// unknownIn reports whether a schema has refused the key of a mapping.
+func unknownIn(all []*jsonschema.Schema, key string) bool {
+	return slices.ContainsFunc(all, func(s *jsonschema.Schema) bool {
+		more, ok := s.AdditionalProperties.(bool)
+		return ok && !more && s.Properties[key] == nil
+	})
 }
 
 func ofItems(all []*jsonschema.Schema) []*jsonschema.Schema {
