@@ -30,7 +30,7 @@ func (e *Engine) heartbeat(ctx context.Context) (time.Duration, error) {
 	for _, hold := range beat.Stopped {
 		e.board.stop(hold)
 	}
-	now := e.cfg.Clock()
+	now := sent.Add(max(e.cfg.Clock().Sub(sent), 0)) // a clock that was put back makes no lease longer
 	held = slices.DeleteFunc(held, func(h task.Hold) bool { return slices.Contains(beat.Skipped, h) })
 	e.board.extend(held, trusted(sent, e.cfg.Lease).Sub(now))
 	return max(every-now.Sub(sent), 0), nil
