@@ -145,5 +145,23 @@ func FinishStatement(done []task.Outcome) (text string, args []any) {
 	return partsOf(rows).text(), finishArgs(nil, rows)
 }
 
+// HotTexts returns the statements that are prepared on PostgreSQL.
+func HotTexts() []string {
+	all := []string{pgHeartbeat, pgExpired, pgPromote, pgUndecided, pgEnqueuePlain, pgEnqueue, pgKnown}
+	for _, pick := range []string{pgPick, pgPickFrom, pgPickOfRun, pgPickOfRuns, pgPickAged} {
+		all = append(all, pick+pgClaim+pgClaimed)
+	}
+	for _, p := range []parts{
+		{plain: true},
+		{plain: true, slots: true, circuit: true},
+		{plain: true, flow: true},
+		{plain: true, flow: true, child: true, hand: true},
+		{again: true, dead: true, slots: true, circuit: true, flow: true, child: true, effects: true},
+	} {
+		all = append(all, p.text())
+	}
+	return all
+}
+
 // ClaimText is the text whose plan is checked.
 const ClaimText = pgPick + pgClaim + pgClaimed

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +58,20 @@ func TestStatements_LookRowsUpInTablesThatGrow(t *testing.T) {
 	statements := heard()
 	if len(statements) < 50 {
 		t.Fatalf("there were %d statements: the test shows less than it says", len(statements))
+	}
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range store.HotTexts() {
+		prepared, err := conn.Prepare(t.Context(), fmt.Sprint("s", i), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(prepared.ParamOIDs)), ", ")
+		if nulls != "" {
+			nulls = "(" + nulls + ")"
+		}
+		statements = append(statements, fmt.Sprintf("EXECUTE s%d%s", i, nulls))
 	}
 	for _, text := range statements {
 		rows, err := conn.Query(t.Context(), "EXPLAIN "+text)
