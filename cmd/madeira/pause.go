@@ -69,7 +69,7 @@ func (p *program) holdsCommand() *cobra.Command {
 time from which they are tried again, each with the number of tasks that wait for it.
 A circuit opens when too many attempts at one downstream fail, and closes by itself
 when it is well again; madeira resume circuit:KEY tries it at once.`,
-		Args:  arguments(0, 0),
+		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listHolds(c.Context(), db) })
 		},
@@ -169,9 +169,9 @@ func (p *program) listHolds(ctx context.Context, db *store.DB) error {
 		}
 		return p.json(views)
 	}
-	rows := [][]string{{"GATE", "STATE", "SINCE", "UNTIL", "BY", "HELD", "REASON"}}
+	rows := [][]string{{"GATE", "STATE", "SINCE (UTC)", "UNTIL (UTC)", "BY", "HELD", "REASON"}}
 	for _, h := range holds {
-		rows = append(rows, []string{h.Gate, holdState(h), stamp(h.Since), stamp(h.Until), h.Actor, fmt.Sprint(h.Held), h.Reason})
+		rows = append(rows, []string{h.Gate, holdState(h), stamp(h.Since), stamp(h.Until), h.Actor, fmt.Sprint(h.Held), strings.Join(strings.Fields(h.Reason), " ")})
 	}
 	writeTable(p.stdout, rows)
 	return nil

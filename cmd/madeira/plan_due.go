@@ -247,10 +247,10 @@ func (plan jobPlan) writeDue(out io.Writer, job *jobs.Job) {
 	for _, e := range job.Schedule {
 		policy := "catchup " + string(e.Catchup)
 		if e.Window > 0 {
-			policy += " within " + e.Window.String()
+			policy += " within " + asWritten(e.Window)
 		}
 		if e.Jitter > 0 {
-			policy += ", begins up to " + e.Jitter.String() + " later"
+			policy += ", begins up to " + asWritten(e.Jitter) + " later"
 		}
 		rows = append(rows, []string{"  " + e.Name, policy})
 	}

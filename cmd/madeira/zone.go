@@ -83,6 +83,21 @@ func startOfDay(day time.Time, loc *time.Location) time.Time {
 	return at
 }
 
+// asWritten writes a duration as job files do: 10d, 36h, 1h30m.
+func asWritten(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if rest, ok := strings.CutSuffix(text, zero); ok {
+			text = rest + zero[:1]
+		}
+	}
+	return text
+}
+
 // How due times are printed.
 const (
 	dueForm        = "Mon 2006-01-02 15:04 -07:00"

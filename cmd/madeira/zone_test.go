@@ -40,3 +40,14 @@ func TestReadTime_ReadsWhatIsPrinted(t *testing.T) {
 		}
 	}
 }
+
+func TestAsWritten(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		240 * time.Hour: "10d", 36 * time.Hour: "36h", 90 * time.Minute: "1h30m", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", 30 * time.Second: "30s", 0: "0s",
+	} {
+		if got := asWritten(d); got != want {
+			t.Errorf("asWritten(%d) = %s, want %s", d, got, want)
+		}
+	}
+}

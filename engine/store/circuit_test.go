@@ -88,6 +88,9 @@ func TestFault_F50_ACircuitOpensAtFiveBadOnesOfTenAndNotAtFour(t *testing.T) {
 			t.Errorf("the next look is in %s, want 30 s", next)
 		}
 		judge(t, db, "") // told once
+		if holds, err := db.Holds(t.Context()); err != nil || len(holds) != 1 || holds[0].Reason != "503" {
+			t.Errorf("Holds = %+v, %v; want the circuit with the failure that opened it", holds, err)
+		}
 		got := claim(t, db, 2)
 		for _, g := range got {
 			if g.Circuit == downstream {

@@ -16,8 +16,8 @@ type Hold struct {
 	Gate   string // "type:NAME", "job:NAME" or "circuit:KEY"
 	Since  time.Time
 	Actor  string // who paused it; "" for a circuit
-	Reason string
-	Held   int // tasks that wait for it and are due
+	Reason string // of a circuit the failure that opened it, where it is known
+	Held   int    // tasks that wait for it and are due
 
 	State task.CircuitState // of a circuit; "" for a pause
 	Until time.Time         // of an open circuit: when probes go
@@ -120,10 +120,11 @@ func (db *DB) Holds(ctx context.Context) ([]Hold, error) {
 	var rows []struct {
 		Gate, Actor, Reason string
 		Since, Until        instant
+		Failure             document
 		State               task.CircuitState
 		Held                int
 	}
-	err := db.read.NewRaw(`SELECT h.gate, h.since, coalesce(h.actor, '') AS actor, coalesce(h.reason, '') AS reason, coalesce(c.state, '') AS state, c.until,
+	err := db.read.NewRaw(`SELECT h.gate, h.since, coalesce(h.actor, '') AS actor, coalesce(h.reason, '') AS reason, coalesce(c.state, '') AS state, c.until, c.failure,
 		(SELECT count(*) FROM task_held t WHERE t.gate = h.gate) AS held
 		FROM hold h LEFT JOIN circuit c ON h.gate = 'circuit:' || c.key ORDER BY h.gate`).Scan(ctx, &rows)
 	if err != nil {
@@ -131,6 +132,9 @@ func (db *DB) Holds(ctx context.Context) ([]Hold, error) {
 	}
 	list := make([]Hold, len(rows))
 	for i, r := range rows {
+		if why := readFailure(r.Failure); why != nil {
+			r.Reason = why.Message
+		}
 		list[i] = Hold{Gate: r.Gate, Since: r.Since.Time, Actor: r.Actor, Reason: r.Reason, Held: r.Held, State: r.State, Until: r.Until.Time}
 	}
 	return list, nil
