@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"madeira/engine/store"
 	"madeira/engine/task"
 	"madeira/jobs/step"
+	"madeira/jobs/step/command"
 )
 
 // childVariable makes the test binary a worker. It holds an order as JSON.
@@ -29,6 +31,12 @@ type order struct {
 	Scratch string
 	Point   string // where to die by SIGKILL; "": nowhere
 	Memory  uint64 // bytes of address space; 0: no limit
+
+	Lease     time.Duration // 0: rigLease
+	Folder    string        // of artifacts: it is a whole worker that also runs programs; "": it only works
+	Schedules bool          // it follows the schedules of stormJobs
+	Upstream  string        // URL that steps call
+	ClockSeed uint64        // decides how its clock steps; 0: it is right
 }
 
 // What a step of a child does beside its effect.
@@ -38,6 +46,8 @@ type chores struct {
 	Bad          bool // it fails for good
 	Busy         bool // it computes meanwhile, and looks neither left nor right
 	Bloat        bool // it takes memory until its process dies
+	Calls        bool // it calls the upstream
+	Deaf         bool // it does not notice that it is cancelled
 }
 
 // A childWorker carries out an order.
@@ -57,14 +67,26 @@ func childMain(text string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := c.serve(ctx); err != nil {
+	err := c.serve(ctx)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
+	}
+	switch {
+	case errors.Is(err, errUnstarted):
+		return exitUnstarted
+	case err != nil:
 		return 1
 	}
 	return 0
 }
 
-func (c *childWorker) serve(ctx context.Context) error {
+// exitUnstarted is what a child ends with that could not begin: whoever started it
+// starts it again.
+const exitUnstarted = 3
+
+var errUnstarted = errors.New("the database did not let this worker begin")
+
+func (c *childWorker) serve(ctx context.Context) (err error) {
 	if c.Memory > 0 {
 		if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: c.Memory, Max: c.Memory}); err != nil {
 			return err
@@ -72,25 +94,38 @@ func (c *childWorker) serve(ctx context.Context) error {
 	}
 	db, err := store.Open(ctx, c.URL, store.Options{MaxConns: 6})
 	if err != nil {
-		return err
+		return errors.Join(errUnstarted, err)
 	}
+	defer func() { err = errors.Join(err, db.Close()) }()
 	c.db = db
-	registry, err := step.NewRegistry(step.Type{Name: "work", Runner: runner(c.work)})
-	if err != nil {
+	types := []step.Type{{Name: "work", Runner: runner(c.work)}}
+	cfg := engine.Config{
+		Queue: relay{Queue: db, before: c.before, after: c.after}, Comparer: db, Artifacts: noFiles{}, Connections: outside{},
+		Clock: time.Now, Worker: c.Worker, RunID: c.RunID, Scratch: c.Scratch, Slots: 4, Lease: cmp.Or(c.Lease, rigLease), Poll: rigPoll,
+		Grace: 5 * time.Second, Patience: time.Second, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	if c.Folder != "" {
+		files, err := c.complete(ctx, &cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = files.Close() }()
+		types = append(types, command.Type())
+	}
+	if cfg.Registry, err = step.NewRegistry(types...); err != nil {
 		return err
 	}
-	e, err := engine.New(engine.Config{
-		Queue: relay{Queue: db, before: c.before, after: c.after}, Comparer: db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
-		Clock: time.Now, Worker: c.Worker, RunID: c.RunID, Scratch: c.Scratch, Slots: 4, Lease: rigLease, Poll: rigPoll,
-		Grace: 5 * time.Second, Patience: time.Second, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	e, err := engine.New(cfg)
 	if err != nil {
-		return errors.Join(err, db.Close())
+		return err
 	}
 	if err := db.RegisterWorker(ctx, task.Worker{ID: c.Worker, Host: "h", PID: os.Getpid(), Version: "1"}); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(errUnstarted, err)
 	}
-	return errors.Join(e.Run(ctx), db.Close())
+	if c.Schedules {
+		defer c.follow(ctx, e)()
+	}
+	return e.Run(ctx)
 }
 
 // point is where a child may be ordered to die.
@@ -117,6 +152,9 @@ func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, err
 	if err := json.Unmarshal(in.Settings, &do); err != nil {
 		return step.Output{}, step.Permanent(err)
 	}
+	if do.Deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	half := time.Duration(do.Milliseconds) * time.Millisecond / 2
 	for i := range 2 {
 		if err := c.spend(ctx, half, do); err != nil {
@@ -131,6 +169,11 @@ func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, err
 		return step.Output{}, step.Permanent(errors.New("column missing"))
 	case in.Task.Attempt <= do.Fails:
 		return step.Output{}, errors.New("the upstream answers 503")
+	}
+	if do.Calls {
+		if err := c.call(ctx, in.Task); err != nil {
+			return step.Output{}, err
+		}
 	}
 	err := commit(ctx, c.db, in.Task, func() { c.point("effect before its commit") }, func() { c.point("effect after its commit") })
 	return step.Output{}, err

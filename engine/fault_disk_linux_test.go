@@ -19,24 +19,34 @@ import (
 // a function that makes it larger. Only root may do that.
 func smallDisk(t *testing.T, megabytes int) (dir string, grow func()) {
 	t.Helper()
+	dir, err := mountDisk(t, megabytes)
+	if err != nil {
+		t.Skip(err)
+	}
+	return dir, func() {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%dm,mode=1777", megabytes*10)); err != nil {
+			t.Fatalf("make %s larger: %v", dir, err)
+		}
+	}
+}
+
+// mountDisk returns an error where this user may not mount.
+func mountDisk(t *testing.T, megabytes int) (string, error) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "madeira-disk-") // a place that the server's user can walk to
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm,mode=1777", megabytes)); err != nil {
-		t.Skipf("this user may not mount a small disk: %v", err)
+		return "", fmt.Errorf("this user may not mount a small disk: %w", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
-	return dir, func() {
-		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%dm,mode=1777", megabytes*10)); err != nil {
-			t.Fatalf("make %s larger: %v", dir, err)
-		}
-	}
+	return dir, nil
 }
 
 // TestFault_F27 fills the disk of the database under load, and makes it larger.
@@ -45,23 +55,12 @@ func TestFault_F27_AFullDiskOfTheServerOnlyPausesWork(t *testing.T) {
 	notRaced(t)
 	c := storetest.Private(t, storetest.Options{})
 	dir, grow := smallDisk(t, 40)
-	space := filepath.Join(dir, "space")
-	if err := os.Mkdir(space, 0o777); err != nil { //nolint:gosec // the server is another user
-		t.Fatal(err)
-	}
-	if err := os.Chmod(space, 0o777); err != nil { //nolint:gosec // as above, whatever the umask
-		t.Fatal(err)
-	}
 	url, err := c.Database(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	chown(t, space, url)
 	r := newRig(t, url)
-	r.exec("CREATE TABLESPACE small LOCATION '" + space + "'")
-	for _, table := range []string{"task_queue", "task_log", "task_lease", "task_ready", "run", "witness", "target"} {
-		r.exec("ALTER TABLE " + table + " SET TABLESPACE small")
-	}
+	r.moveTo(dir)
 	r.exec("CREATE TABLE filler (b bytea) TABLESPACE small")
 	r.exec("ALTER TABLE filler ALTER COLUMN b SET STORAGE PLAIN")
 	r.outOfSpace(func() error {
@@ -69,6 +68,23 @@ func TestFault_F27_AFullDiskOfTheServerOnlyPausesWork(t *testing.T) {
 		_, err := pool.ExecContext(t.Context(), "INSERT INTO filler SELECT decode(repeat(md5(random()::text), 200), 'hex') FROM generate_series(1, 100)")
 		return err
 	}, "53100", grow)
+}
+
+// moveTo moves the tables of a private cluster that work writes to a disk.
+func (r *rig) moveTo(dir string) {
+	r.Helper()
+	space := filepath.Join(dir, "space")
+	if err := os.Mkdir(space, 0o777); err != nil { //nolint:gosec // the server is another user
+		r.Fatal(err)
+	}
+	if err := os.Chmod(space, 0o777); err != nil { //nolint:gosec // as above, whatever the umask
+		r.Fatal(err)
+	}
+	chown(r.T, space, r.url)
+	r.exec("CREATE TABLESPACE small LOCATION '" + space + "'")
+	for _, table := range []string{"task_queue", "task_log", "task_lease", "task_ready", "run", "witness", "target"} {
+		r.exec("ALTER TABLE " + table + " SET TABLESPACE small")
+	}
 }
 
 // TestFault_F33 does the same to a SQLite file.

@@ -25,8 +25,21 @@ type child struct {
 	ended  chan struct{}
 }
 
-// spawn starts a child. One that a failed test leaves behind is killed.
+// spawn starts a child, and tells what it said if the test fails.
 func (r *rig) spawn(o order, env ...string) *child {
+	r.Helper()
+	var c *child
+	r.Cleanup(func() {
+		if r.Failed() && c != nil {
+			r.Logf("worker %s said:\n%s", o.Worker, c.stderr.String())
+		}
+	})
+	c = r.launch(o, env...)
+	return c
+}
+
+// launch starts a child. One that a failed test leaves behind is killed.
+func (r *rig) launch(o order, env ...string) *child {
 	r.Helper()
 	o.URL, o.Scratch = r.url, r.TempDir()
 	text, err := json.Marshal(o)
@@ -50,9 +63,6 @@ func (r *rig) spawn(o order, env ...string) *child {
 	r.Cleanup(func() {
 		_ = c.cmd.Process.Kill() // it has ended, unless the test failed
 		<-c.ended
-		if r.Failed() {
-			r.Logf("worker %s said:\n%s", o.Worker, c.stderr.String())
-		}
 	})
 	return c
 }
@@ -150,9 +160,9 @@ func massacre(t *testing.T, url string, kills int) {
 	r.wantSound()
 }
 
-// wantRecovery tells how long it took after each death until the tasks of the
-// dead were at work again.
-func (r *rig) wantRecovery(died map[string]time.Time) {
+// recovered is how long it took after each death until the tasks of the dead were
+// at work again, the shortest first.
+func (r *rig) recovered(died map[string]time.Time) []time.Duration {
 	r.Helper()
 	read, _ := r.db.SQL()
 	at := "CAST(extract(epoch FROM b.claimed_at) * 1000000 AS bigint)"
@@ -172,18 +182,25 @@ func (r *rig) wantRecovery(died map[string]time.Time) {
 		if err := rows.Scan(&worker, &again); err != nil {
 			r.Fatal(err)
 		}
-		if death, ok := died[worker]; ok {
+		death, ok := died[worker]
+		if ok && time.UnixMicro(again).After(death) { // a lease may have been lost before that
 			took = append(took, time.UnixMicro(again).Sub(death))
 		}
 	}
 	if err := rows.Err(); err != nil {
 		r.Fatal(err)
 	}
+	slices.Sort(took)
+	return took
+}
+
+func (r *rig) wantRecovery(died map[string]time.Time) {
+	r.Helper()
+	took := r.recovered(died)
 	if len(took) == 0 {
 		r.Error("no kill has hit an attempt: the test has tested nothing")
 		return
 	}
-	slices.Sort(took)
 	p99 := took[len(took)*99/100]
 	r.Logf("%d kills hit %d attempts; at work again after: p50 %s, p99 %s (lease %s)", len(died), len(took), took[len(took)/2], p99, rigLease)
 	if p99 > 20*time.Second {

@@ -238,7 +238,13 @@ func (r *rig) exec(query string) {
 // about which share nothing with the test but the database.
 func (r *rig) eventually(what string, holds func(ctx context.Context) (bool, error)) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), rigTime)
+	r.within(rigTime, what, holds)
+}
+
+// within is eventually with a limit of its own.
+func (r *rig) within(limit time.Duration, what string, holds func(ctx context.Context) (bool, error)) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -250,7 +256,7 @@ func (r *rig) eventually(what string, holds func(ctx context.Context) (bool, err
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			r.Fatalf("%s: not within %s (last error: %v)\n%s", what, rigTime, err, r.logs.String())
+			r.Fatalf("%s: not within %s (last error: %v)\n%s", what, limit, err, r.logs.String())
 		}
 	}
 }
