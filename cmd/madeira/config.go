@@ -16,8 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/joho/godotenv"
-
 	"madeira/jobs"
 	"madeira/jobs/step"
 	"madeira/schemas"
@@ -111,7 +109,7 @@ func configAt(ctx context.Context, root, path, database string, environ []string
 	if err := c.archive.read(file.Archive); err != nil {
 		return nil, err
 	}
-	return c, c.setDatabase(ctx, cmp.Or(database, env["MADEIRA_DATABASE_URL"]))
+	return c, c.setDatabase(ctx, cmp.Or(database, env[databaseVariable]))
 }
 
 // findRoot walks up from dir to the folder of madeira.yaml. Without one it is dir.
@@ -165,42 +163,6 @@ func displayPath(path string) string {
 		return rel
 	}
 	return path
-}
-
-// variables are the environment, completed by the file .env beside madeira.yaml.
-type variables map[string]string
-
-func (v variables) lookup(name string) (string, bool) {
-	value, ok := v[name]
-	return value, ok
-}
-
-// limitVariables are the variables that override limits of madeira.yaml.
-var limitVariables = map[string]string{
-	"MADEIRA_WORKERS": "workers", "MADEIRA_LIGHT_WORKERS": "light_workers", "MADEIRA_LEASE": "lease", "MADEIRA_POLL": "poll",
-	"MADEIRA_GRACE": "grace", "MADEIRA_MEMORY": "memory",
-}
-
-func readEnvironment(root string, environ []string) (variables, error) {
-	env, err := godotenv.Read(filepath.Join(root, ".env"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read .env: %w", err)
-	}
-	if env == nil {
-		env = map[string]string{}
-	}
-	for _, pair := range environ {
-		name, value, _ := strings.Cut(pair, "=")
-		env[name] = value
-	}
-	for name := range env {
-		_, limit := limitVariables[name]
-		if !strings.HasPrefix(name, "MADEIRA_") || strings.HasPrefix(name, "MADEIRA_TEST_") || limit || name == actorVariable || name == "MADEIRA_DATABASE_URL" {
-			continue
-		}
-		return nil, fmt.Errorf("config.unknown: the variable %s means nothing to madeira; it knows MADEIRA_DATABASE_URL, _ACTOR, _WORKERS, _LIGHT_WORKERS, _LEASE, _POLL, _GRACE and _MEMORY", name)
-	}
-	return env, nil
 }
 
 // setLimits applies defaults, madeira.yaml and the environment, in that order.

@@ -147,6 +147,11 @@ func inherited() []string {
 	return []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "SYSTEMROOT"}
 }
 
+// Variables are the names of Madeira's own that a program finds in its environment.
+func Variables() []string {
+	return []string{"MADEIRA_RUN", "MADEIRA_JOB", "MADEIRA_UPSTREAM_KEY", "MADEIRA_STEP", "MADEIRA_ELEMENT", "MADEIRA_ATTEMPT", "MADEIRA_IDEMPOTENCY_KEY", scratchVariable}
+}
+
 // environment returns the variables: few of the worker's, those that say what the
 // attempt is for, and the step's own.
 func (a *arguments) environment(ctx context.Context, in step.Input, own map[string]json.RawMessage) ([]string, error) {

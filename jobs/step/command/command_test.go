@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,6 +168,16 @@ func TestCommand_SeesASmallEnvironmentOfItsOwn(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("the environment lacks %s:\n%s", want, all)
 		}
+	}
+	var ours []string
+	for _, pair := range seen.Env {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "MADEIRA_") {
+			ours = append(ours, name)
+		}
+	}
+	slices.Sort(ours)
+	if want := slices.Sorted(slices.Values(Variables())); !slices.Equal(ours, want) {
+		t.Errorf("of Madeira's own the program sees %v, want %v", ours, want)
 	}
 	if strings.Contains(all, "hunter2") {
 		t.Errorf("the program sees the worker's own secrets:\n%s", all)
