@@ -113,8 +113,9 @@ func rewrite(t *testing.T, file string) {
 func TestBadInput_EveryCodeIsBroughtOut(t *testing.T) {
 	t.Parallel()
 	elsewhere := map[string]string{
-		"file.unreadable":    "TestBadInput_UnreadableFile",
-		"file.bug":           "there is none that is known",
+		"file.unreadable": "TestBadInput_UnreadableFile",
+		"file.bug":        "there is none that is known",
+		"file.calendar":   "TestCheck_TellsCalendarsAndPresetsFromJobs", "file.preset": "the same test",
 		"yaml.too_large":     "TestBadInput_B03_LargeFilesAreNotParsed",
 		"value.invalid":      "no keyword of the schemas leads to it",
 		"dag.too_large":      "TestBadInput_B19_TooManyStepsAndNeeds",

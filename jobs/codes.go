@@ -15,6 +15,8 @@ func Codes() []Code { return slices.Clone(codes) }
 
 var codes = []Code{
 	{"file.unreadable", "The file cannot be opened or read. Look at its name and its permissions."},
+	{codeCalendarFile, "A calendar was given where a job is expected. Name a job; madeira validate checks calendars as what they are."},
+	{codePresetFile, "A preset was given where a job is expected. Name a job; madeira validate checks presets as what they are."},
 	{codeBug, "Checking the file brought a bug of Madeira to light. Please report it together with the file."},
 
 	{"yaml.too_large", "The file has more than 256 KiB. Split the job, or take data out of it."},

@@ -73,7 +73,7 @@ func newLibrary(files []string, env Env) *library {
 		}
 	}
 	sideBySide(l.given, func(s *source) {
-		if s.read(env.FS); len(s.calls) == 0 {
+		if s.read(env); len(s.calls) == 0 {
 			s.check(l)
 		}
 	})
@@ -113,13 +113,17 @@ func (s *source) guarded(do func(*source)) {
 }
 
 // read reads the file and finds the jobs that it calls.
-func (s *source) read(fsys fs.FS) {
+func (s *source) read(env Env) {
 	var unreadable *Problem
-	if s.text, unreadable = readFile(fsys, s.file); unreadable != nil {
+	if s.text, unreadable = readFile(env.FS, s.file); unreadable != nil {
 		s.problems = inFile(s.file, []Problem{*unreadable})
 		return
 	}
 	if s.doc, s.problems = readYAML(s.file, s.text); s.doc == nil {
+		return
+	}
+	if other := s.doc.noJob(env); other != nil {
+		s.doc, s.problems = nil, []Problem{*other}
 		return
 	}
 	s.problems = append(s.problems, s.doc.adopt(schemas.Job())...)
@@ -222,7 +226,7 @@ func (l *library) find(from *source, name, at string) (*source, *Problem) {
 				continue
 			}
 			s = &source{file: file}
-			s.guarded(func(s *source) { s.read(l.env.FS) })
+			s.guarded(func(s *source) { s.read(l.env) })
 			l.byFile[file] = s
 			l.called = append(l.called, s)
 		}

@@ -1,6 +1,8 @@
 package jobs_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -50,15 +52,8 @@ steps:
 // setting.
 func TestCheck_OtherStepTypesTakePresets(t *testing.T) {
 	t.Parallel()
-	schema, err := schemas.Compile("ftp.schema.json", []byte(`{"type": "object", "additionalProperties": false,
-		"required": ["host"], "properties": {"host": {"type": "string"}, "port": {"type": "integer"}, "preset": {"type": "string"}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
 	e := env(".")
-	types := builtin()
-	types["ftp"] = jobs.StepType{Name: "ftp", Schema: schema}
-	e.Catalog = types
+	e.Catalog = withFTP(t)
 	e.FS = fstest.MapFS{
 		"job.yaml":          {Data: []byte("name: a\nsteps: [{id: a, uses: ftp, with: {preset: bank, port: 22}}]\n")},
 		"presets/bank.yaml": {Data: []byte("host: bank.example\nport: 21\n")},
@@ -71,3 +66,21 @@ func TestCheck_OtherStepTypesTakePresets(t *testing.T) {
 		t.Errorf("settings = %s, want %s", got, want)
 	}
 }
+
+// withFTP is the built-in types and one that takes presets, ftp.
+func withFTP(t *testing.T) jobs.Catalog {
+	t.Helper()
+	schema, err := schemas.Compile("ftp.schema.json", []byte(`{"type": "object", "additionalProperties": false,
+		"required": ["host"], "properties": {"host": {"type": "string"}, "port": {"type": "integer"}, "preset": {"type": "string"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := builtin()
+	types["ftp"] = jobs.StepType{Name: "ftp", Schema: schema}
+	return withNames{types}
+}
+
+// withNames lists all of its types.
+type withNames struct{ catalog }
+
+func (c withNames) Names() []string { return slices.Sorted(maps.Keys(c.catalog)) }

@@ -31,7 +31,7 @@ func (c *checker) usePresets() (used bool) {
 			step, _ := v.(map[string]any)
 			with, _ := step["with"].(map[string]any)
 			name := text(with, presetKey)
-			if plainName.MatchString(name) && c.takesPreset(text(step, "uses")) {
+			if plainName.MatchString(name) && takesPreset(text(step, "uses"), c.env) {
 				c.usePreset(child(element("/"+phase, i), "with"), with, name)
 				used = true
 			}
@@ -41,16 +41,16 @@ func (c *checker) usePresets() (used bool) {
 }
 
 // takesPreset reports whether the settings of a step type may come from a preset.
-func (c *checker) takesPreset(uses string) bool {
-	s, _ := c.schemaOf(uses)
+func takesPreset(uses string, env Env) bool {
+	s, _ := schemaOf(uses, env)
 	return s != nil && s.Properties[presetKey] != nil
 }
 
 // schemaOf returns the schema of the settings of a step type, nil where there is
 // none, and whether it is part of that of job files.
-func (c *checker) schemaOf(uses string) (schema *jsonschema.Schema, builtIn bool) {
+func schemaOf(uses string, env Env) (schema *jsonschema.Schema, builtIn bool) {
 	known, ok := schemas.Step(uses)
-	if t, there := c.env.Catalog.StepType(uses); there && t.Schema != nil {
+	if t, there := env.Catalog.StepType(uses); there && t.Schema != nil {
 		return t.Schema, t.Schema == known
 	}
 	return known, ok

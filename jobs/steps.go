@@ -98,7 +98,7 @@ func (c *checker) typeOf(s *stepInfo) {
 	s.known, s.Source, s.columns = true, t.Source, t.Columns
 	c.declare(s.ID, t.Outputs)
 	var builtIn bool
-	s.schema, builtIn = c.schemaOf(s.Uses)
+	s.schema, builtIn = schemaOf(s.Uses, c.env)
 	if with, ok := s.values["with"].(map[string]any); ok && !builtIn && s.schema != nil {
 		c.problems = append(c.problems, c.doc.validate(s.schema, with, child(s.pointer, "with"))...)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,9 @@ func (p *program) validateCommand() *cobra.Command {
 outside. Where there is a madeira.yaml, it is checked as well, and the jobs against
 it. Prints file:line:column code message for every problem, and exits with 1 when
 there is one that keeps a job from running; warnings are shown and change nothing.
-Without a path it checks the folder it is called in.
+Without a path it checks the folder it is called in. Calendars and presets of a
+folder are checked with the jobs that name them; one whose file is given is checked
+by itself.
 
 --fix renames unknown keys that clearly stand for another one, such as depends_on
 for needs or retrys for retry, and says which. Values, comments and layout stay as
@@ -48,7 +51,7 @@ they are; a key is left alone where the right one is there already.
 				return usage("%w", err)
 			}
 			p.strict = true
-			check := p.checkAll
+			check := p.validate
 			if fix {
 				check = p.fix
 			}
@@ -65,9 +68,11 @@ they are; a key is left alone where the right one is there already.
 
 // Findings are what checking files has brought out.
 type findings struct {
-	files    []string // every file that was looked at, madeira.yaml included
-	jobs     []*jobs.Job
-	problems []jobs.Problem // by file, then by line and column
+	files     []string // every file that was looked at, madeira.yaml included
+	jobs      []*jobs.Job
+	calendars int            // without a problem
+	presets   int            // without a problem
+	problems  []jobs.Problem // by file, then by line and column
 }
 
 // of returns the problems of one file, errors and warnings apart.
@@ -114,8 +119,17 @@ func (p *program) checkAll(paths []string) (findings, error) {
 		f.jobs, f.problems = append(f.jobs, good...), slices.Concat(f.problems, wrong, bad)
 	}
 	slices.Sort(f.files)
-	slices.SortStableFunc(f.problems, func(a, b jobs.Problem) int { return strings.Compare(a.File, b.File) })
+	f.sort()
 	return f, nil
+}
+
+// sort puts the problems into their order, each once: those of a calendar that was
+// given are those that jobs find that name it.
+func (f *findings) sort() {
+	slices.SortFunc(f.problems, func(a, b jobs.Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+	})
+	f.problems = slices.Compact(f.problems)
 }
 
 // byRoot groups job files by the folder of the madeira.yaml that holds for them,
@@ -162,27 +176,37 @@ func outline(root string) (*config, []jobs.Problem, error) {
 
 // check reads and checks job files, against the configuration where there is one.
 func (p *program) check(paths []string, cfg *config) ([]*jobs.Job, []jobs.Problem, error) {
-	root := ""
-	if cfg != nil {
-		root = cfg.root
+	return p.checkIn(disk{}, rootOf(cfg), paths, cfg)
+}
+
+// rootOf returns the folder of madeira.yaml, "" where there is none.
+func rootOf(cfg *config) string {
+	if cfg == nil {
+		return ""
 	}
-	return p.checkIn(disk{}, root, paths, cfg)
+	return cfg.root
 }
 
 // checkIn is check for files of any file system. What several folders of jobs share
 // lies in root.
 func (p *program) checkIn(fsys fs.FS, root string, paths []string, cfg *config) ([]*jobs.Job, []jobs.Problem, error) {
-	catalog, err := newCatalog()
+	env, err := p.env(fsys, root, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
+	checked, problems := jobs.Check(paths, env)
+	return checked, problems, nil
+}
+
+// env returns what checking needs to know of the world.
+func (p *program) env(fsys fs.FS, root string, cfg *config) (jobs.Env, error) {
+	catalog, err := newCatalog()
 	env := jobs.Env{FS: fsys, Root: root, Today: time.Now(), Catalog: catalog, Strict: p.strict, Cron: p.schedule}
 	if cfg != nil {
 		env.Connections, env.Channels = cfg.types()
 		env.Secrets = cfg.secretNames()
 	}
-	checked, problems := jobs.Check(paths, env)
-	return checked, problems, nil
+	return env, err
 }
 
 // validateFiles returns what is to be checked: job files, and each madeira.yaml

@@ -18,7 +18,7 @@ const maxRounds = 10
 // What it has changed goes to standard error, a line for each key.
 func (p *program) fix(files []string) (findings, error) {
 	for range maxRounds {
-		f, err := p.checkAll(files)
+		f, err := p.validate(files)
 		if err != nil {
 			return findings{}, err
 		}
@@ -41,7 +41,7 @@ func (p *program) fix(files []string) (findings, error) {
 			return f, nil
 		}
 	}
-	return p.checkAll(files)
+	return p.validate(files)
 }
 
 // fixFile renames keys of one file and puts it into its place as a whole.

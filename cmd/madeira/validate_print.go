@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"madeira/jobs"
 )
@@ -34,11 +35,28 @@ func (p *program) printFindings(f findings) error {
 	case wrong > 0:
 		return &exitError{code: exitFailed, err: fmt.Errorf("%s in %s", count(wrong, "problem"), count(len(f.files), "file"))}
 	case warnings > 0:
-		fmt.Fprintf(p.stderr, "%s checked, no problem, %s\n", count(len(f.jobs), "job"), noticed)
+		fmt.Fprintf(p.stderr, "%s checked, no problem, %s\n", f.checked(), noticed)
 	default:
-		fmt.Fprintf(p.stderr, "%s checked, no problem\n", count(len(f.jobs), "job"))
+		fmt.Fprintf(p.stderr, "%s checked, no problem\n", f.checked())
 	}
 	return nil
+}
+
+// checked says how many files of each kind have no problem.
+func (f findings) checked() string {
+	var kinds []string
+	for _, kind := range []struct {
+		n    int
+		noun string
+	}{{len(f.jobs), "job"}, {f.calendars, "calendar"}, {f.presets, "preset"}} {
+		if kind.n > 0 {
+			kinds = append(kinds, count(kind.n, kind.noun))
+		}
+	}
+	if len(kinds) == 0 {
+		return count(0, "job")
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // count returns "1 job" or "2 jobs".
