@@ -66,6 +66,8 @@ func (p *program) archiveCommand() *cobra.Command {
 what was over 400 days ago, or as archive in madeira.yaml says. madeira serve does
 the same every ten minutes. What is in the archive is found like anything else;
 what is dropped is gone, but its keys still hold.`,
+		Example: `  madeira archive
+  madeira archive --after 90d --keep 3650d`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, cfg *config) error {

@@ -41,6 +41,9 @@ With --yes it makes the runs, oldest first. Workers (madeira serve) work at them
 keep to the job's limits, and wait for one another unless the job says overlap: allow.
 Without --yes nothing is made, and the call ends with 2 where something is to be made;
 --dry-run only looks and ends with 0.`,
+		Example: `  madeira backfill nightly --from 2026-10-01 --to 2026-10-31 --dry-run
+  madeira backfill nightly.yaml --from 2026-10-30 --to 2026-10-31 --yes --reason "the server was new"
+  madeira backfill nightly --from 2026-10-31T06:00 --to 2026-10-31T06:00 --again "the rates were wrong" --yes`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {

@@ -46,10 +46,11 @@ func (p *program) calendarShowCommand() *cobra.Command {
 		Short: "Show the business days of a year",
 		Long: `Shows the business days of a year, the holidays with their names, and the days of
 the weekend that are worked. Of several calendars it shows them combined: a day is
-off that is off in any of them.
-
---source prints the file instead, to copy and change it:
-  madeira calendar show cn --source > calendars/cn.yaml`,
+off that is off in any of them. --source prints the file instead: changed, and in the
+folder calendars beside the jobs, it takes the place of the shipped one.`,
+		Example: `  madeira calendar show cn --year 2026
+  madeira calendar show cn hk
+  madeira calendar show cn --source > cn.yaml`,
 		Args: arguments(1, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if source {

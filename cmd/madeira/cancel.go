@@ -19,7 +19,8 @@ func (p *program) cancelCommand() *cobra.Command {
 		Long: `Stops a run and the runs that it started. Steps that have not begun are cancelled
 at once, those that run are told within five seconds, and when the steps of
 finally are over the run ends as cancelled. RUN is the start of its id.`,
-		Args: arguments(1, 1),
+		Example: `  madeira runs cancel 0199a1b2 --reason "wrong month"`,
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {
 				return usage("say why with --reason; whoever finds the run cancelled will ask")

@@ -20,9 +20,10 @@ func (p *program) deadCommand() *cobra.Command {
 	c := &cobra.Command{Use: "dead", Short: "List dead letters, show one, or send them on again"}
 	group(c)
 	c.AddCommand(p.deadListCommand(), p.deadRedriveCommand(), &cobra.Command{
-		Use:   "show TASK",
-		Short: "Show a dead letter with every attempt it made",
-		Args:  arguments(1, 1),
+		Use:     "show TASK",
+		Short:   "Show a dead letter with every attempt it made",
+		Example: `  madeira dead show 4711`,
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.showTask(c.Context(), db, args[0]) })
 		},
@@ -59,7 +60,12 @@ func (p *program) deadListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List dead letters, newest first",
-		Args:  arguments(0, 0),
+		Long: `Lists dead letters: tasks that have failed for good and wait for somebody to decide.
+The run that each belongs to has ended as error. madeira dead redrive sends them on in
+that run; madeira runs rerun and madeira run --only-failed make a new version.`,
+		Example: `  madeira dead list
+  madeira dead list --type fetch --since 24h`,
+		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if f.Since, err = instantSince(since, time.Now()); err != nil {

@@ -20,6 +20,8 @@ needs; that what madeira serve follows can be read, that no file in it is broken
 that every schedule can tell when it is due next. With --invariants it holds all rows
 against the rules that hold after any transaction, whatever was killed in between;
 others may go on working meanwhile. It exits with 1 when something is wrong.`,
+		Example: `  madeira doctor
+  madeira doctor --invariants`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, cfg *config) error { return p.doctor(c.Context(), db, cfg, invariants) })

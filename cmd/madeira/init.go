@@ -21,7 +21,12 @@ func (p *program) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a working month-end job with two small files and planted breaks",
-		Args:  arguments(0, 1),
+		Long: `Writes a job that reconciles the bill of a payment channel with a ledger, its
+configuration and the two files into a folder, in a form to edit. It writes over
+nothing.`,
+		Example: `  madeira init
+  madeira init books`,
+		Args: arguments(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {

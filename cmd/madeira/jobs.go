@@ -26,15 +26,18 @@ func (p *program) jobsCommand() *cobra.Command {
 		Long: `Lists the jobs that the state database knows: the file, the digest and the commit of
 the version in force, when it is due next, whether it is paused, and, where its file
 is broken now, the place. Files without any version in force come last.`,
+		Example: `  madeira jobs list
+  madeira jobs list --output json`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.listJobs(c.Context(), db) })
 		},
 	}
 	c.AddCommand(list, &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a job: its schedule, its versions, its last runs, and what is wrong with its file",
-		Args:  arguments(1, 1),
+		Use:     "show NAME",
+		Short:   "Show a job: its schedule, its versions, its last runs, and what is wrong with its file",
+		Example: `  madeira jobs show nightly`,
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.showJob(c.Context(), db, args[0]) })
 		},

@@ -142,7 +142,13 @@ func (p *program) command() *cobra.Command {
 		Short: "Run multi-step jobs that are declared in YAML and kept in git",
 		Long: `Madeira runs jobs: YAML files that say which file to fetch, how to read it line
 by line, what to reconcile it with, where to load it and whom to tell. What ran
-and why it stands where it stands is in a database that you can read.`,
+and why it stands where it stands is in a database that you can read.
+
+Begin with the first two lines below; every command has more of them behind --help.`,
+		Example: `  madeira init books
+  madeira run books/job.yaml
+  madeira validate books
+  madeira serve --jobs books`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -154,7 +160,11 @@ and why it stands where it stands is in a database that you can read.`,
 	root.PersistentFlags().StringVar(&p.database, "database", "", "state database: sqlite://PATH or postgres://… (default: the connection state of madeira.yaml, else .madeira/madeira.db beside it)")
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate has more")
 	root.PersistentPreRunE = p.checkOutput
-	root.AddCommand(p.initCommand(), p.validateCommand(), p.calendarCommand(), p.planCommand(), p.runCommand(), p.serveCommand(), p.jobsCommand(), p.runsCommand(), p.tasksCommand(), p.deadCommand(), p.archiveCommand(), p.doctorCommand(), p.occurrencesCommand(), p.backfillCommand(), p.pauseCommand(), p.resumeCommand(), p.holdsCommand(), p.migrateCommand(), p.schemaCommand(), p.benchCommand(), p.versionCommand())
+	under(root, "Write jobs:", p.initCommand(), p.validateCommand(), p.planCommand(), p.calendarCommand(), p.schemaCommand())
+	under(root, "Run them:", p.runCommand(), p.serveCommand(), p.backfillCommand())
+	under(root, "See what became of it:", p.runsCommand(), p.tasksCommand(), p.occurrencesCommand(), p.jobsCommand(), p.deadCommand(), p.holdsCommand())
+	under(root, "Keep it going:", p.pauseCommand(), p.resumeCommand(), p.doctorCommand(), p.migrateCommand(), p.archiveCommand(), p.benchCommand())
+	root.AddCommand(p.versionCommand())
 	once(root)
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -164,6 +174,15 @@ and why it stands where it stands is in a database that you can read.`,
 		}
 	}
 	return root
+}
+
+// under adds commands that help lists under a title.
+func under(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // outputsOf is the annotation of a command that lists the forms of its output.

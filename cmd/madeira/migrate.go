@@ -16,7 +16,13 @@ func (p *program) migrateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the state database to this build's version",
-		Args:  arguments(0, 0),
+		Long: `Makes the tables of the state database, or brings them to the version of this
+program. The embedded one, which is used when none is named, needs no word; one that
+--database, MADEIRA_DATABASE_URL or the connection state of madeira.yaml names is
+changed by this command alone.`,
+		Example: `  madeira migrate
+  madeira migrate --database sqlite://books.db`,
+		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := loadConfig(c.Context(), ".", p.database, p.environ)
 			if err != nil {

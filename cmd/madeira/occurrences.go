@@ -32,6 +32,8 @@ that are on record, those to come, and those that have no record. Where there is
 it says so, with the one before and the next. JOB is a file, or the name of a job in a
 file below this folder; WHEN is a date in its time zone (2026-10-31) or an instant
 (2026-10-31T06:00, or with an offset of its own).`,
+		Example: `  madeira occurrences show nightly 2026-10-31
+  madeira occurrences show nightly.yaml 2026-10-31T06:00`,
 		Args: arguments(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.showOccurrences(c.Context(), db, args[0], args[1]) })
@@ -51,7 +53,7 @@ func (p *program) occurrencesListCommand() *cobra.Command {
 each in the time zone of its schedule. --since and --until take a date (2026-10-31) or
 an instant (2026-10-31T06:00), which are in the zone of the job that --job names, else
 in UTC, or an instant with an offset as it is listed.`,
-		Example: `  madeira occurrences list --job month-end --since 2026-10-01
+		Example: `  madeira occurrences list --job nightly --since 2026-10-01
   madeira occurrences list --outcome skipped,missed
   madeira occurrences list --since "Sat 2026-10-31 06:00 +08:00" --limit 10`,
 		Args: arguments(0, 0),

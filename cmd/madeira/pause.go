@@ -23,7 +23,7 @@ func (p *program) pauseCommand() *cobra.Command {
 		Long: `Lets no more tasks of a step type or of a job begin, in any process on this
 database, until madeira resume. What is at work goes on to its end. What comes due of
 a paused job meanwhile is skipped, and its due times say so.`,
-		Example: `  madeira pause job:month-end --reason "the ledger is being moved"
+		Example: `  madeira pause job:nightly --reason "the ledger is being moved"
   madeira pause type:fetch --reason "the bank is closed"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func (p *program) resumeCommand() *cobra.Command {
 holds lists, it ends the wait: three tasks at most are tried at once, and it closes
 when they go well, else it opens again.`,
 		Example: `  madeira resume type:fetch
-  madeira resume job:month-end --reason "the calendar is right again"
+  madeira resume job:nightly --reason "the calendar is right again"
   madeira resume circuit:fetch/bank --reason "the bank says that it is back"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -42,6 +42,10 @@ tag: which are new, gone or changed, in which steps, and every due time that is 
 new or moved, or is for another period or key than before, until the date of --until.
 It exits with 0 when no due time changes, 1 when some do, and 2 when it cannot tell,
 such as for a job that is broken.`,
+		Example: `  madeira plan job.yaml
+  madeira plan nightly --next 31
+  madeira plan --diff origin/main
+  madeira plan --diff HEAD~1 nightly.yaml --until 2027-12-31`,
 		Args: arguments(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {

@@ -27,7 +27,7 @@ RUN is the start of its id. Whoever works on the database works at the new versi
 madeira serve, or madeira run with the same job and key.`,
 		Example: `  madeira runs rerun 0199a1b2 --only-failed --reason "the bank is back"
   madeira runs rerun 0199a1b2 --from recon --set 'recon.expect={"all": {"max": 9, "else": "fail"}}' --reason "as finance asked"
-  madeira runs rerun 0199a1b2 --step 'load[hk]' --reason "the table was empty"`,
+  madeira runs rerun 0199a1b2 --step lines --reason "to look at it"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if reason == "" {

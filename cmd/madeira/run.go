@@ -61,11 +61,13 @@ walks through it.
 
 Exits with 0 for success and warnings, 1 when the run failed, 2 when the job or the
 call is wrong, and 130 when it was interrupted: the same call takes the run up again.`,
-		Example: `  madeira run month-end.yaml --period 2026-10
-  madeira run month-end.yaml --input tolerance=0.05 --dry-run
-  madeira run month-end.yaml --at 2026-12-01T06:00
-  madeira run month-end.yaml --only-failed
-  madeira run month-end.yaml --from lines --set lines.file=@corrected.csv --reason "the bank sent a corrected file"`,
+		Example: `  madeira run job.yaml
+  madeira run job.yaml --input month=2026-09 --dry-run
+  madeira run nightly.yaml --period 2026-10-31
+  madeira run job.yaml --at 2030-01-02T06:00
+  madeira run job.yaml --only-failed
+  madeira run job.yaml --from lines --set lines.file=@corrected.csv --reason "the bank sent a corrected file"
+  madeira run job.yaml --again "the ledger was wrong"`,
 		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("again") && strings.TrimSpace(o.again) == "" {

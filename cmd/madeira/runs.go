@@ -22,14 +22,17 @@ func (p *program) runsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs, or show one with its steps",
-		Args:  arguments(0, 0),
+		Example: `  madeira runs
+  madeira runs --job nightly --status error,running
+  madeira runs show 0199a1b2`,
+		Args: arguments(0, 0),
 	}
 	var f store.RunFilter
 	var status []string
 	c.Flags().StringVar(&f.Job, "job", "", "only runs of this job")
 	c.Flags().StringVar(&f.Key, "upstream-key", "", "only runs of this key")
 	c.Flags().StringSliceVar(&status, "status", nil, "only runs in these statuses, such as error,running")
-	c.Flags().StringVar(&f.Before, "before", "", "the page after the run of this id")
+	c.Flags().StringVar(&f.Before, "before", "", "only runs older than the one of this id, with which the page before ends")
 	c.Flags().IntVar(&f.Limit, "limit", 50, "most runs to list, up to 1000")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkLimit(f.Limit); err != nil {
@@ -46,7 +49,9 @@ func (p *program) runsCommand() *cobra.Command {
 	c.AddCommand(p.cancelCommand(), p.rerunCommand(), &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show a run with its steps, their moves and what they left; RUN is the start of its id",
-		Args:  arguments(1, 1),
+		Example: `  madeira runs show 0199a1b2
+  madeira runs show 0199a1b2 --output json`,
+		Args: arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withState(c.Context(), func(db *store.DB, cfg *config) error { return p.showRun(c.Context(), db, cfg, args[0]) })
 		},

@@ -13,9 +13,9 @@ func (p *program) schemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schemas, for editors and other programs",
 		Long: `Prints a JSON Schema (2020-12) that refers to no other file. An editor completes
-and explains with it what it edits:
-
-  madeira schema job > .vscode/madeira-job.json`,
+and explains with it what it edits.`,
+		Example: `  madeira schema job > madeira-job.json
+  madeira schema step parse`,
 	}
 	c.AddCommand(
 		&cobra.Command{

@@ -40,6 +40,9 @@ version in force: the log says so, and so do madeira jobs list and madeira docto
 With --git it follows a ref of a repository instead, through the program git and
 with its credentials. The repository is only read, and each run keeps the commit it
 was made from. While the remote is away, what was fetched last stays in force.`,
+		Example: `  madeira serve --jobs books
+  madeira serve --types fetch,parse
+  madeira serve --git https://git.example/finance/jobs.git --ref main --path jobs`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, name := range []string{"ref", "path", "poll"} {
@@ -53,12 +56,12 @@ was made from. While the remote is away, what was fetched last stays in force.`,
 			return p.serve(c.Context(), o)
 		},
 	}
-	c.Flags().StringVar(&o.dir, "jobs", ".", "folder of the job files")
+	c.Flags().StringVar(&o.dir, "jobs", ".", "folder of the job files, or a single one")
 	c.Flags().StringSliceVar(&o.types, "types", nil, "work only at tasks of these step types, such as fetch,parse; deliver is what sends messages (default: all)")
 	c.Flags().StringVar(&o.git.url, "git", "", "repository of the job files: https://…, ssh://…, host:path, file://…")
-	c.Flags().StringVar(&o.git.ref, "ref", "main", "branch, tag, refs/… or commit of it")
-	c.Flags().StringVar(&o.git.path, "path", ".", "folder of the job files in it")
-	c.Flags().DurationVar(&o.git.poll, "poll", 30*time.Second, "how often to fetch")
+	c.Flags().StringVar(&o.git.ref, "ref", "main", "with --git: branch, tag, refs/… or commit")
+	c.Flags().StringVar(&o.git.path, "path", ".", "with --git: folder of the job files in the repository")
+	c.Flags().DurationVar(&o.git.poll, "poll", 30*time.Second, "with --git: how often to fetch")
 	return c
 }
 

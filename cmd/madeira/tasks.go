@@ -24,7 +24,9 @@ func (p *program) tasksCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, newest first: steps, their elements, messages, and tasks enqueued alone",
-		Args:  arguments(0, 0),
+		Example: `  madeira tasks list --state pending,error
+  madeira tasks list --run 0199a1b2 --type parse`,
+		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkLimit(f.Limit); err != nil {
 				return err
@@ -45,9 +47,10 @@ func (p *program) tasksCommand() *cobra.Command {
 	list.Flags().Int64Var(&f.After, "after", 0, "the page after the task of this id")
 	list.Flags().IntVar(&f.Limit, "limit", 50, "most tasks to list, up to 1000")
 	c.AddCommand(list, &cobra.Command{
-		Use:   "show TASK",
-		Short: "Show a task with every move it made",
-		Args:  arguments(1, 1),
+		Use:     "show TASK",
+		Short:   "Show a task with every move it made",
+		Example: `  madeira tasks show 4711`,
+		Args:    arguments(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withState(c.Context(), func(db *store.DB, _ *config) error { return p.showTask(c.Context(), db, args[0]) })
 		},
