@@ -13,9 +13,9 @@ import (
 // nothing is gained by that; but while somebody holds an old snapshot, the rows
 // that claims deleted stay in the index, and every claim from the start walks past
 // all of them. A floor is in use only while claims from the start are slow. For
-// what came in below one of them goes from the start all the same: at the latest
-// after a time, and soon when this process knows that something came in, but so
-// seldom that most of the time is left for work.
+// what came in below one of them goes from the start all the same, sooner when this
+// process knows that something came in, but so seldom that most of the time is left
+// for work.
 type floors struct {
 	mu  sync.Mutex
 	all map[string]floor // by the types that are asked for
@@ -33,20 +33,18 @@ type floor struct {
 
 const (
 	// A claim that takes longer than this and slowTask for each task it got has
-	// walked past something: without that it takes less than a millisecond.
-	slowClaim = 20 * time.Millisecond
-	slowTask  = 100 * time.Microsecond
+	// walked past something: without that it takes less than a millisecond, and a
+	// fortieth of one for each task. One that takes half as long has not.
+	slowClaim = 6 * time.Millisecond
+	slowTask  = 60 * time.Microsecond
 
 	// One slow claim may be that of a busy machine.
 	slowInARow = 3
 
-	// Nothing that another process put below a floor waits longer than this, unless
-	// a claim from the start takes more than a part of it.
-	rescan = time.Second
-
 	// A claim from the start is followed by so many times its length without one: of
-	// a worker's time four fifths are left.
-	restOfScan = 4
+	// a worker's time four fifths are left when things come in, else nine tenths.
+	restOfScan  = 4
+	restOfQuiet = 9
 )
 
 // of reports where a claim can begin, or false when it has to go from the start.
@@ -54,9 +52,9 @@ func (f *floors) of(w task.Want) (floor, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	low := f.all[typesOf(w)]
-	rest := restOfScan * low.took
-	if !low.stirred {
-		rest = max(rest, rescan)
+	rest := restOfQuiet * low.took
+	if low.stirred {
+		rest = restOfScan * low.took
 	}
 	return low, low.id > 0 && low.slow >= slowInARow && time.Since(low.at) < rest
 }
@@ -76,12 +74,16 @@ func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	types := typesOf(w)
-	if took < slowClaim+slowTask*time.Duration(len(claimed)) {
+	long := slowClaim + slowTask*time.Duration(len(claimed))
+	if took < long/2 {
 		delete(f.all, types)
 		return
 	}
 	low := f.all[types]
-	low.slow, low.took, low.at, low.stirred = low.slow+1, took, time.Now(), false
+	low.took, low.at, low.stirred = took, time.Now(), false
+	if took >= long {
+		low.slow++
+	}
 	if w.N > w.Oldest { // else they were taken by age, and say nothing about the order
 		for i, c := range claimed {
 			if i == 0 || cmp.Or(cmp.Compare(c.Priority, low.priority), cmp.Compare(c.TaskID, low.id)) < 0 {

@@ -33,10 +33,10 @@ func TestFloors_StandAfterSlowClaimsInARowAndUntilTheNextIsDue(t *testing.T) {
 		if _, stands := f.of(task.Want{N: 10, Types: []string{"other"}}); stands {
 			t.Error("a floor of one list of types stands for another")
 		}
-		time.Sleep(rescan - time.Millisecond)
-		stands("before the rescan", true)
+		time.Sleep(restOfQuiet*took - time.Millisecond)
+		stands("there was no time for work yet", true)
 		time.Sleep(time.Millisecond)
-		stands("at the rescan", false)
+		stands("there was", false)
 
 		f.scanned(want, nil, took)
 		stands("after a slow claim that got nothing", true)
@@ -44,12 +44,10 @@ func TestFloors_StandAfterSlowClaimsInARowAndUntilTheNextIsDue(t *testing.T) {
 		time.Sleep(restOfScan*took - time.Millisecond)
 		stands("something came in, but there was no time for work yet", true)
 		time.Sleep(time.Millisecond)
-		stands("something came in", false)
+		stands("something came in, and there was", false)
 
-		f.scanned(want, nil, 2*rescan)
-		time.Sleep(rescan)
-		stands("at the rescan after a claim that took longer", true)
-
+		f.scanned(want, nil, slowClaim-time.Millisecond)
+		stands("after a claim that was not that slow", true)
 		f.scanned(want, got, time.Millisecond)
 		stands("after a fast claim", false)
 		for range 2 * slowInARow {
