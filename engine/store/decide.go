@@ -29,11 +29,20 @@ type undecidedRow struct {
 // Undecided implements engine.Queue. The scope of each holds the steps that its
 // settings and condition refer to; outputs of earlier versions are not among them.
 func (db *DB) Undecided(ctx context.Context, limit int) ([]task.Undecided, error) {
+	// The ids come first: mostly there are none, and in a join the planner, which takes
+	// the empty table for a long one, walks through all tasks.
+	var ids []int64
+	if err := db.read.NewRaw("SELECT task_id FROM task_undecided ORDER BY task_id LIMIT ?", limit).Scan(ctx, &ids); err != nil {
+		return nil, fmt.Errorf("list undecided tasks: %w", err)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	var rows []undecidedRow
 	err := db.read.NewRaw(`SELECT t.id, t.run_id, t.step, coalesce(t.parent_id, t.id) AS owner, t.phase, t.each, coalesce(t.condition, '') AS condition, t.refs
-		FROM task_queue t WHERE t.state = 'blocked' AND t.id IN (SELECT task_id FROM task_undecided ORDER BY task_id LIMIT ?) ORDER BY t.id`, limit).Scan(ctx, &rows)
+		FROM task_queue t WHERE t.id IN (?) AND t.state = 'blocked' ORDER BY t.id`, bun.List(ids)).Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("list undecided tasks: %w", err)
+		return nil, fmt.Errorf("read %d undecided tasks: %w", len(ids), err)
 	}
 	if len(rows) == 0 {
 		return nil, nil
