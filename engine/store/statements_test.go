@@ -122,16 +122,22 @@ func byHand(t *testing.T, db *store.DB) {
 		}
 	}
 	failing := create(t, db, newRun("by-hand", steps(noop("a"), noop("b", "a"))))
-	exchange(t, db, 0, fail(claim(t, db, 1)[0]))
-	for decideAll(t, db) {
+	failFirst := func() {
+		t.Helper()
+		x, err := db.Exchange(ctx, worker, nil, task.Want{N: 1, Types: allTypes, Lease: time.Minute, RunID: failing.ID})
+		if err != nil || len(x.Claimed) != 1 {
+			t.Fatalf("claimed %d steps, %v; want one", len(x.Claimed), err)
+		}
+		exchange(t, db, 0, fail(x.Claimed[0]))
+		for decideAll(t, db) {
+		}
 	}
+	failFirst()
 	_, err := db.Dead(ctx, store.DeadFilter{Limit: 10})
 	try("list dead letters", err)
 	_, err = db.Redrive(ctx, store.DeadFilter{}, 0, ann)
 	try("redrive", err)
-	exchange(t, db, 0, fail(claim(t, db, 1)[0]))
-	for decideAll(t, db) {
-	}
+	failFirst()
 	_, err = db.Rerun(ctx, task.Rerun{RunID: failing.ID, Action: ann})
 	try("rerun", err)
 	live := create(t, db, newRun("cancelled", steps(noop("a"), noop("b", "a"))))
