@@ -64,6 +64,9 @@ func columnsOf(typ step.Type) func(jobs.Draft) jobs.Columns {
 			}
 			out.Named = append(out.Named, name)
 		}
+		for _, w := range said.Wrong {
+			out.Wrong = append(out.Wrong, jobs.WrongSetting(w))
+		}
 		for output, columns := range said.Left {
 			out.Left[output] = columnsFrom(columns)
 		}

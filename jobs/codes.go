@@ -66,6 +66,7 @@ var codes = []Code{
 	{"step.missing", "A setting that the step needs is missing. Add it."},
 	{"step.exclusive", "Two settings exclude each other. Keep one."},
 
+	{"step.settings", "Settings of a step do not go together, so that it would fail whatever there is to read. The message says what to change."},
 	{"column.unknown", "A setting names a column that the rows cannot have, because the step that makes them declares others. Take the name that is suggested."},
 	{"column.type", "A setting names a column of a type that it cannot use."},
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"madeira/jobs/expr"
 )
@@ -20,7 +21,14 @@ type Draft struct {
 // known.
 type Columns struct {
 	Named []ColumnName        // the places in the settings that name a column
+	Wrong []WrongSetting      // what makes the step fail whatever there is to read
 	Left  map[string][]Column // of the datasets that the step leaves, by output
+}
+
+// A WrongSetting says what is wrong with a setting, and what to do.
+type WrongSetting struct {
+	At   []string // keys that lead to it
+	Text string
 }
 
 // A Column is a column of a dataset before anything runs.
@@ -48,12 +56,28 @@ func (c *checker) columnNames() {
 		wrong[p.Path] = true
 	}
 	for i := range c.steps {
+		with, before := child(c.steps[i].pointer, "with"), len(c.problems)
 		for _, n := range c.columnsOf(i).Named {
-			if len(wrong) == 0 || !wrong[pathOf(descend(child(c.steps[i].pointer, "with"), n.At))] {
+			if len(wrong) == 0 || !wrong[pathOf(descend(with, n.At))] {
 				c.columnName(i, n)
 			}
 		}
+		if len(c.problems) > before || len(wrong) > 0 && anyBelow(wrong, pathOf(with)) {
+			continue
+		}
+		for _, w := range c.columnsOf(i).Wrong {
+			c.add(c.doc.keyProblem(descend(with, w.At), "step.settings", "%s", w.Text))
+		}
 	}
+}
+
+func anyBelow(paths map[string]bool, path string) bool {
+	for p := range paths {
+		if strings.HasPrefix(p, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // columnsOf returns what the settings of a step tell about columns. While it is

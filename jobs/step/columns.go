@@ -23,9 +23,19 @@ type Columns struct {
 	// Named are the places in the settings that name a column.
 	Named []ColumnName
 
+	// Wrong are settings with which the step fails whatever there is to read. Where
+	// something else is wrong with the settings of the step, they are not looked at.
+	Wrong []WrongSetting
+
 	// Left holds the columns of the datasets that the step leaves, in their order,
 	// by output.
 	Left map[string][]Column
+}
+
+// A WrongSetting says what is wrong with a setting, and what to do.
+type WrongSetting struct {
+	At   []string // keys that lead to it; positions of lists as digits
+	Text string
 }
 
 // A Column is a column of a dataset as far as it is known before anything runs.

@@ -60,12 +60,27 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		err = errors.New("from, value, or plus and minus is missing")
 	case (c.kind == dataset.Date || c.kind == dataset.Timestamp) && set.Value == "":
 		c.moment, err = momentLayout(set)
-	case set.Plus.given() && !c.kind.IsDecimal():
-		err = fmt.Errorf("plus and minus make an amount, and the type is %s", c.kind)
+	case set.Plus.given():
+		err = set.checkTwo(c.kind)
 	case c.amount.debit && c.amount.credit:
 		err = errors.New("negative: dr and cr cannot both make an amount negative; name the one that does")
 	}
 	return c, err
+}
+
+// checkTwo refuses what makes no sense of an amount that is in two columns.
+func (c *columnSetting) checkTwo(kind dataset.Kind) error {
+	switch {
+	case !kind.IsDecimal():
+		return fmt.Errorf("plus and minus make an amount, and the type is %s", kind)
+	case c.Plus == c.Minus:
+		return fmt.Errorf("plus and minus are both %s, so every amount would be 0; name one column for what comes in and another for what goes out, or write from for amounts that have their sign", c.Plus)
+	case c.Sign != nil:
+		return errors.New("plus and minus say the sign of an amount; leave sign out")
+	case c.Map != nil:
+		return errors.New("map replaces a value of one column, not the amount of plus and minus; write the texts that mean no amount under empty")
+	}
+	return nil
 }
 
 // column returns the declaration in the dataset.

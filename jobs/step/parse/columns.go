@@ -2,6 +2,7 @@ package parse
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -9,50 +10,31 @@ import (
 	"madeira/jobs/step"
 )
 
-// A draftColumn is what a column says about columns.
-type draftColumn struct {
-	name  string
-	Type  string `json:"type"`
-	Value string `json:"value"`
-	Codes string `json:"currency_column"`
-}
+// A draft is the settings before there is a file.
+type draft struct {
+	settings
 
-type draftList []draftColumn
-
-// UnmarshalJSON keeps the order of the keys.
-func (l *draftList) UnmarshalJSON(raw []byte) error {
-	return eachColumn(raw, func(name string, d *json.Decoder) error {
-		c := draftColumn{name: name}
-		err := d.Decode(&c)
-		*l = append(*l, c)
-		return err
-	})
+	File   json.RawMessage `json:"file"`   // an expression
+	Preset string          `json:"preset"` // still there when it was not found
 }
 
 // draftColumns says what the settings tell about columns: those that they declare, which
-// formulas, controls and the key name.
+// formulas, controls and the key name, and what of it cannot work.
 func draftColumns(d step.Draft) step.Columns {
 	out := step.Columns{Left: map[string][]step.Column{"changes": step.ColumnsOf(changesSchema())}}
-	var set struct {
-		Preset   string    `json:"preset"` // still there when it was not found
-		Columns  draftList `json:"columns"`
-		Key      []string  `json:"key"`
-		Controls []struct {
-			Computed string `json:"computed"`
-			Where    string `json:"where"`
-		} `json:"controls"`
-	}
+	set := draft{settings: newSettings()}
 	if json.Unmarshal(d.Settings, &set) != nil || set.Preset != "" || len(set.Columns) == 0 {
 		return out
 	}
 	n := namer{}
-	for _, c := range set.Columns {
-		n.own = append(n.own, step.Column{Name: c.name, Kind: dataset.Kind(c.Type)})
+	for i := range set.Columns {
+		n.own = append(n.own, step.Column{Name: set.Columns[i].Name, Kind: dataset.Kind(set.Columns[i].Type)})
 	}
 	out.Left["rows"] = n.own
-	for _, c := range set.Columns {
-		n.formula(c.Value, nil, "columns", c.name, "value")
-		n.name(c.Codes, []dataset.Kind{dataset.Currency}, "columns", c.name, "currency_column")
+	for i := range set.Columns {
+		c := &set.Columns[i]
+		n.formula(c.Value, nil, "columns", c.Name, "value")
+		n.name(c.Codes, []dataset.Kind{dataset.Currency}, "columns", c.Name, "currency_column")
 	}
 	for i, name := range set.Key {
 		n.name(name, nil, "key", strconv.Itoa(i))
@@ -61,8 +43,21 @@ func draftColumns(d step.Draft) step.Columns {
 		n.formula(c.Computed, []dataset.Kind{dataset.Money, dataset.Decimal, dataset.Integer}, "controls", strconv.Itoa(i), "computed")
 		n.formula(c.Where, nil, "controls", strconv.Itoa(i), "where")
 	}
-	out.Named = n.named
+	out.Named, out.Wrong = n.named, set.wrong()
 	return out
+}
+
+// wrong says why the settings cannot become a plan.
+func (s *settings) wrong() []step.WrongSetting {
+	err := s.CSV.check()
+	if err == nil {
+		_, err = newPlan(s)
+	}
+	var of *settingError
+	if errors.As(err, &of) {
+		return []step.WrongSetting{{At: of.at, Text: of.err.Error()}}
+	}
+	return nil
 }
 
 // A namer collects the names of columns in the settings.
@@ -79,6 +74,9 @@ func (n *namer) name(name string, kinds []dataset.Kind, at ...string) {
 
 // formula collects the names in a formula. One that cannot be read has none.
 func (n *namer) formula(src string, kinds []dataset.Kind, at ...string) {
+	if src == "" {
+		return
+	}
 	g, err := newGrammar(src, dataset.Schema{})
 	if err != nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"madeira/jobs/dataset"
 )
@@ -32,7 +33,7 @@ func newControls(list []controlSetting, p *plan) ([]control, error) {
 	for i := range list {
 		c, err := newControl(&list[i], p)
 		if err != nil {
-			return nil, fmt.Errorf("parse: control %s: %w", list[i].Name, err)
+			return nil, &settingError{[]string{"controls", strconv.Itoa(i)}, fmt.Errorf("control %s: %w", list[i].Name, err)}
 		}
 		controls = append(controls, c)
 	}

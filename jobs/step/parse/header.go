@@ -172,6 +172,9 @@ func (h *header) locate(columns []column) ([]place, error) {
 		if c.set.Sign != nil {
 			places[i].sign = find(c.set.Sign.From, false)
 		}
+		if p := places[i]; p.plus >= 0 && p.plus == p.minus {
+			return nil, step.PermanentCode("parse.columns", fmt.Errorf("%s: column %s: plus %s and minus %s are the same field of the line; name one for what comes in and another for what goes out", h.name, c.set.Name, c.set.Plus, c.set.Minus))
+		}
 	}
 	switch {
 	case len(missing)+len(twice) == 0:
@@ -241,11 +244,11 @@ func newLineMatcher(what string, m *matchSetting) (*lineMatcher, error) {
 	}
 	re, err := regexp.Compile(m.Match)
 	if err != nil {
-		return nil, fmt.Errorf("parse: %s.match: %w", what, err)
+		return nil, &settingError{[]string{what, "match"}, fmt.Errorf("%s.match: %w", what, err)}
 	}
 	tree, err := syntax.Parse(m.Match, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("parse: %s.match: %w", what, err)
+		return nil, &settingError{[]string{what, "match"}, fmt.Errorf("%s.match: %w", what, err)}
 	}
 	first := new([256]bool)
 	if tree = tree.Simplify(); !anchored(tree) || !firstBytes(tree, first) {

@@ -300,6 +300,10 @@ func TestParse_RefusesSettingsThatCannotWork(t *testing.T) {
 		"{`columns`: {`a`: {`from`: 1, `type`: `text`}}, `controls`: [{`name`: `x`, `declared`: {`value`: `1`}, `computed`: `sum(a)`}]}":                                      "sum needs a column of numbers",
 		"{`columns`: {`a`: {`from`: 1, `type`: `text`}}, `controls`: [{`name`: `x`, `declared`: {`value`: `1`}, `computed`: `avg(a)`}]}":                                      `unexpected "avg"`,
 		"{`columns`: {`a`: {`from`: 1, `type`: `text`}}, `controls`: [{`name`: `x`, `declared`: {`value`: `1`}, `computed`: `count()`, `where`: `a`}]}":                       "is text, not a condition",
+		"{`columns`: {`a`: {`plus`: `a`, `minus`: `a`, `type`: `money`}}}":                                                                                                    "column a: plus and minus are both \"a\", so every amount would be 0",
+		"{`columns`: {`a`: {`plus`: `a`, `minus`: `b`, `type`: `money`, `map`: {`x`: ``}}}}":                                                                                  "column a: map replaces a value of one column",
+		"{`columns`: {`a`: {`plus`: `a`, `minus`: `b`, `type`: `money`, `sign`: {`from`: `c`, `plus`: [`C`], `minus`: [`D`]}}}}":                                              "column a: plus and minus say the sign of an amount; leave sign out",
+		"{`columns`: {`a`: {`plus`: `a`, `minus`: `b`, `type`: `decimal`, `minor_units`: true}, `c`: {`from`: 1, `type`: `currency`}}}":                                       "minor_units needs a currency",
 	} {
 		_, _, err := parse(t, "bill.csv", "a\n1\n", settings)
 		wantPermanent(t, err, "parse.settings", want)

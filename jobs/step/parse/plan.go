@@ -41,7 +41,7 @@ func newPlan(set *settings) (*plan, error) {
 	for i := range set.Columns {
 		c, err := newColumn(&set.Columns[i], p.key)
 		if err != nil {
-			return nil, fmt.Errorf("parse: column %s: %w", set.Columns[i].Name, err)
+			return nil, inColumn(set.Columns[i].Name, err)
 		}
 		p.columns = append(p.columns, c)
 		p.schema.Columns = append(p.schema.Columns, c.column())
@@ -51,7 +51,7 @@ func newPlan(set *settings) (*plan, error) {
 	}
 	for _, name := range p.key {
 		if p.schema.Index(name) < 0 {
-			return nil, fmt.Errorf("parse: key: no column %q; there are %s", name, quoted(p.schema.Names()))
+			return nil, &settingError{[]string{"key"}, fmt.Errorf("key: no column %q; there are %s", name, quoted(p.schema.Names()))}
 		}
 	}
 	slices.SortStableFunc(p.order, func(a, b int) int { return p.rank(a) - p.rank(b) })
@@ -93,7 +93,7 @@ func (p *plan) compileFormulas() error {
 				err = p.compileFormula(i)
 			}
 			if err != nil {
-				return fmt.Errorf("parse: column %s: value: %w", name, err)
+				return inColumn(name, fmt.Errorf("value: %w", err))
 			}
 			if ready {
 				delete(waiting, name)
@@ -101,7 +101,8 @@ func (p *plan) compileFormulas() error {
 			}
 		}
 		if !progress {
-			return fmt.Errorf("parse: the values of %d columns need one another, as in %q", len(waiting), p.columns[first(waiting)].set.Value)
+			circle := p.columns[first(waiting)].set
+			return &settingError{[]string{"columns", circle.Name}, fmt.Errorf("the values of %d columns need one another, as in %q", len(waiting), circle.Value)}
 		}
 	}
 	return nil
@@ -186,29 +187,46 @@ func (p *plan) findCurrencies() error {
 	}
 	for i := range p.columns {
 		c := &p.columns[i]
+		var err error
 		switch {
 		case c.kind != dataset.Money || c.code != "":
 		case c.named != "":
 			if c.currency = p.schema.Index(c.named); c.currency < 0 || p.columns[c.currency].kind != dataset.Currency {
-				return fmt.Errorf("parse: column %s: currency_column: %q is no column of type currency", c.set.Name, c.named)
+				err = fmt.Errorf("currency_column: %q is no column of type currency", c.named)
 			}
 		case len(all) == 1:
 			c.currency, c.named = all[0], p.columns[all[0]].set.Name
 		case len(all) > 1:
-			return fmt.Errorf("parse: column %s: there are %d columns of type currency; say which is meant with currency_column", c.set.Name, len(all))
+			err = fmt.Errorf("there are %d columns of type currency; say which is meant with currency_column", len(all))
+		}
+		if err == nil {
+			err = p.minorUnits(c)
+		}
+		if err != nil {
+			return inColumn(c.set.Name, err)
 		}
 		if c.currency >= 0 {
 			p.priced = append(p.priced, i)
 		}
-		if c.set.Minor && c.code == "" && c.currency < 0 {
-			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency")
-		}
-		if c.set.Minor && c.currency >= 0 && p.columns[c.currency].set.Value != "" {
-			return errors.New("parse: column " + c.set.Name + ": minor_units needs a currency that is read from the file, and " + c.named + " is calculated")
-		}
-		if c.set.Minor && c.set.Plus.given() && c.currency >= 0 {
-			return errors.New("parse: column " + c.set.Name + ": minor_units of plus and minus needs one currency for all rows")
-		}
 	}
 	return nil
+}
+
+// minorUnits refuses an amount in minor units whose currency is not known when it is
+// read.
+func (p *plan) minorUnits(c *column) error {
+	switch {
+	case !c.set.Minor:
+	case c.code == "" && c.currency < 0:
+		return errors.New("minor_units needs a currency")
+	case c.currency >= 0 && p.columns[c.currency].set.Value != "":
+		return errors.New("minor_units needs a currency that is read from the file, and " + c.named + " is calculated")
+	case c.set.Plus.given() && c.currency >= 0:
+		return errors.New("minor_units of plus and minus needs one currency for all rows")
+	}
+	return nil
+}
+
+func inColumn(name string, err error) error {
+	return &settingError{[]string{"columns", name}, fmt.Errorf("column %s: %w", name, err)}
 }

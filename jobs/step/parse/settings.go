@@ -132,17 +132,6 @@ type columnList []columnSetting
 
 // UnmarshalJSON keeps the order of the keys, which is the order of the columns.
 func (l *columnList) UnmarshalJSON(raw []byte) error {
-	return eachColumn(raw, func(name string, d *json.Decoder) error {
-		var c columnSetting
-		err := d.Decode(&c)
-		c.Name = name
-		*l = append(*l, c)
-		return err
-	})
-}
-
-// eachColumn reads the object of columns in the order of the file.
-func eachColumn(raw []byte, read func(name string, d *json.Decoder) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := d.Token(); err != nil {
 		return err
@@ -152,9 +141,12 @@ func eachColumn(raw []byte, read func(name string, d *json.Decoder) error) error
 		if err != nil {
 			return err
 		}
-		if err := read(fmt.Sprint(name), d); err != nil {
+		var c columnSetting
+		if err := d.Decode(&c); err != nil {
 			return fmt.Errorf("column %v: %w", name, err)
 		}
+		c.Name = fmt.Sprint(name)
+		*l = append(*l, c)
 	}
 	return nil
 }
@@ -245,13 +237,18 @@ const (
 	defaultWithin   = 50
 )
 
-func readSettings(raw json.RawMessage) (*settings, error) {
-	set := &settings{
+// newSettings returns the settings of a step that says nothing.
+func newSettings() settings {
+	return settings{
 		Encoding: "auto", Ragged: "reject", Empty: "fail", LastLine: "any",
 		CSV:    csvSettings{Separator: ",", Quote: `"`, Escape: "double"},
 		Limits: limitSettings{Field: defaultField, Record: defaultRecord, Unpacked: defaultUnpacked, Ratio: defaultRatio},
 	}
-	if err := json.Unmarshal(raw, set); err != nil {
+}
+
+func readSettings(raw json.RawMessage) (*settings, error) {
+	set := newSettings()
+	if err := json.Unmarshal(raw, &set); err != nil {
 		return nil, fmt.Errorf("read the settings of parse: %w", err)
 	}
 	if set.File.Digest == "" {
@@ -260,13 +257,26 @@ func readSettings(raw json.RawMessage) (*settings, error) {
 	if set.Header.Within == 0 {
 		set.Header.Within = defaultWithin
 	}
-	for what, text := range map[string]string{"separator": set.CSV.Separator, "prefix": set.CSV.Prefix} {
+	return &set, set.CSV.check()
+}
+
+func (c csvSettings) check() error {
+	for what, text := range map[string]string{"separator": c.Separator, "prefix": c.Prefix} {
 		if len(text) > 1 || text > "\x7f" {
-			return nil, fmt.Errorf("parse: csv.%s %q: it must be a single ASCII character", what, text)
+			return &settingError{[]string{"csv", what}, fmt.Errorf("csv.%s %q: it must be a single ASCII character", what, text)}
 		}
 	}
-	if q := set.CSV.Quote; q != "none" && (len(q) != 1 || q > "\x7f" || q == set.CSV.Separator) {
-		return nil, fmt.Errorf("parse: csv.quote %q: it must be none or an ASCII character other than the separator", q)
+	if q := c.Quote; q != "none" && (len(q) != 1 || q > "\x7f" || q == c.Separator) {
+		return &settingError{[]string{"csv", "quote"}, fmt.Errorf("csv.quote %q: it must be none or an ASCII character other than the separator", q)}
 	}
-	return set, nil
+	return nil
 }
+
+// A settingError says which setting cannot be what it is.
+type settingError struct {
+	at  []string // keys that lead to it
+	err error
+}
+
+func (e *settingError) Error() string { return "parse: " + e.err.Error() }
+func (e *settingError) Unwrap() error { return e.err }

@@ -31,31 +31,52 @@ func (n sideNames) roles() [4]role {
 	}
 }
 
+// A draft is the settings before there are rows.
+type draft struct {
+	settings
+
+	Left  draftSide `json:"left"`
+	Right draftSide `json:"right"`
+}
+
+type draftSide struct {
+	sideNames
+
+	Rows json.RawMessage `json:"rows"` // an expression
+}
+
 // draftColumns says what the settings tell about columns before the rows are there.
 func draftColumns(d step.Draft) step.Columns {
-	var set struct {
-		Left  sideNames `json:"left"`
-		Right sideNames `json:"right"`
-		Match []struct {
-			Keys map[string]string `json:"keys"`
-		} `json:"match"`
-	}
+	var set draft
 	if json.Unmarshal(d.Settings, &set) != nil {
 		return step.Columns{}
 	}
+	set.settings.Left.sideNames, set.settings.Right.sideNames = set.Left.sideNames, set.Right.sideNames
 	left, right := []string{"left", "rows"}, []string{"right", "rows"}
-	out := step.Columns{Named: append(named(left, set.Left), named(right, set.Right)...)}
+	p := plan{left: expected("left", d.Rows(left...), set.Left.sideNames), right: expected("right", d.Rows(right...), set.Right.sideNames)}
+	out := step.Columns{Named: append(named(left, set.Left.sideNames), named(right, set.Right.sideNames)...), Wrong: set.contradictions()}
 	for i, pass := range set.Match {
 		for name, other := range pass.Keys {
 			at := []string{"match", strconv.Itoa(i), "keys", name}
 			out.Named = append(out.Named, step.ColumnName{Name: name, At: at, Key: true, Of: left}, step.ColumnName{Name: other, At: at, Of: right})
+			out.Wrong = append(out.Wrong, p.unequal(at, name, other)...)
 		}
 	}
-	p := plan{left: expected("left", d.Rows(left...), set.Left), right: expected("right", d.Rows(right...), set.Right)}
 	if p.left.amount >= 0 && p.right.amount >= 0 {
 		out.Left = map[string][]step.Column{"matches": step.ColumnsOf(p.matchSchema()), "breaks": step.ColumnsOf(p.breakSchema())}
 	}
 	return out
+}
+
+// unequal returns what is wrong with two columns of a key that are known and never
+// equal.
+func (p *plan) unequal(at []string, left, right string) []step.WrongSetting {
+	l, noLeft := p.left.schema.Column(left)
+	r, noRight := p.right.schema.Column(right)
+	if noLeft != nil || noRight != nil || l.Kind == "" || r.Kind == "" || comparable(l.Kind, r.Kind) {
+		return nil
+	}
+	return []step.WrongSetting{{At: at, Text: neverEqual(l, r)}}
 }
 
 func named(of []string, names sideNames) []step.ColumnName {

@@ -86,19 +86,33 @@ func readSettings(raw json.RawMessage) (settings, error) {
 		return set, errors.New("reconcile: match has no keys; name the columns that must be equal, as left: right")
 	case set.Sign != "" && set.Sign != "same" && set.Sign != "opposite":
 		return set, fmt.Errorf("reconcile: sign is %q; there is same and opposite", set.Sign)
-	case (set.Left.Status == "") != (set.Right.Status == ""):
-		return set, errors.New("reconcile: only one side names its status; name the column of the other side too")
-	case len(set.Status) > 0 && set.Left.Status == "":
-		return set, errors.New("reconcile: status says which statuses go together, but left.status and right.status are not named")
-	case set.Cutoff != nil && set.Left.Date == "" && set.Right.Date == "":
-		return set, errors.New("reconcile: cutoff needs left.date or right.date to compare with")
 	}
 	for name := range set.Expect {
 		if name != "all" && !slices.Contains(categoryNames[:], name) {
 			return set, fmt.Errorf("reconcile: expect.%s is no category; there are all, %s", name, strings.Join(categoryNames[:], ", "))
 		}
 	}
+	if wrong := set.contradictions(); len(wrong) > 0 {
+		return set, errors.New("reconcile: " + wrong[0].Text)
+	}
 	return set, nil
+}
+
+// contradictions returns the settings that do not go together, whatever the rows are.
+func (s settings) contradictions() []step.WrongSetting {
+	switch {
+	case (s.Left.Status == "") != (s.Right.Status == ""):
+		other := "right"
+		if s.Left.Status == "" {
+			other = "left"
+		}
+		return []step.WrongSetting{{At: []string{other}, Text: "only one side names its status; name the column of the other side too"}}
+	case len(s.Status) > 0 && s.Left.Status == "":
+		return []step.WrongSetting{{At: []string{"status"}, Text: "status says which statuses go together, but left.status and right.status are not named"}}
+	case s.Cutoff != nil && s.Left.Date == "" && s.Right.Date == "":
+		return []step.WrongSetting{{At: []string{"cutoff"}, Text: "cutoff needs left.date or right.date to compare with"}}
+	}
+	return nil
 }
 
 // memory returns how many bytes the step may hold.

@@ -109,8 +109,7 @@ func (p *plan) findKeys(keys map[string]string) error {
 			return fmt.Errorf("reconcile: keys of %q, right side: %w", p.pass, err)
 		}
 		if !comparable(left.Kind, right.Kind) {
-			return fmt.Errorf("reconcile: keys of %q: left column %q is %s and right column %q is %s, which are never equal; declare them alike",
-				p.pass, left.Name, left.Kind, right.Name, right.Kind)
+			return fmt.Errorf("reconcile: keys of %q: %s", p.pass, neverEqual(left, right))
 		}
 		p.left.keys = append(p.left.keys, i)
 		p.right.keys = append(p.right.keys, p.right.schema.Index(name))
@@ -128,6 +127,11 @@ func (p *plan) findKeys(keys map[string]string) error {
 func comparable(a, b dataset.Kind) bool {
 	numeric := func(k dataset.Kind) bool { return k.IsDecimal() || k == dataset.Integer }
 	return a == b || a.IsText() && b.IsText() || numeric(a) && numeric(b)
+}
+
+// neverEqual says what to do about two columns of a key that are not comparable.
+func neverEqual(left, right dataset.Column) string {
+	return fmt.Sprintf("left column %q is %s and right column %q is %s, which are never equal; declare them alike", left.Name, left.Kind, right.Name, right.Kind)
 }
 
 func (p *plan) setCutoffs(set *cutoffSettings) error {

@@ -25,6 +25,9 @@ func checkColumns(t testing.TB, typ step.Type, settings json.RawMessage, out ste
 		return step.ColumnsOf(d.Schema)
 	}
 	columns := typ.Columns(step.Draft{Settings: settings, Rows: rows})
+	for _, w := range columns.Wrong {
+		t.Errorf("%s ran, and its settings are said to be wrong at %v: %s", typ.Name, w.At, w.Text)
+	}
 	for _, n := range columns.Named {
 		known := n.Own
 		if len(n.Of) > 0 {
