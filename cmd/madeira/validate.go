@@ -40,6 +40,9 @@ they are; a key is left alone where the right one is there already.
   sarif   code scanning: SARIF 2.1.0
   github  GitHub Actions: annotations beside the lines of a pull request
   junit   Jenkins and GitLab: a report with one test case for each file`,
+		Example: `  madeira validate
+  madeira validate job.yaml nightly.yaml
+  madeira validate --output sarif > madeira.sarif`,
 		Args:        arguments(0, -1),
 		Annotations: map[string]string{outputsOf: "text json sarif github junit"},
 		RunE: func(_ *cobra.Command, args []string) error {
