@@ -74,6 +74,10 @@ func (n *ask) add(heavy bool, by int) {
 	}
 }
 
+func (n ask) plus(m ask) ask { return ask{light: n.light + m.light, heavy: n.heavy + m.heavy} }
+
+func (n ask) minus(m ask) ask { return ask{light: n.light - m.light, heavy: n.heavy - m.heavy} }
+
 func newBoard(slots ask) board {
 	return board{slots: slots, attempts: map[task.Hold]*attempt{}, changed: make(chan struct{}, 1)}
 }

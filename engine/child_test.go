@@ -31,6 +31,7 @@ type order struct {
 	Scratch string
 	Point   string // where to die by SIGKILL; "": nowhere
 	Memory  uint64 // bytes of address space; 0: no limit
+	Makes   bool   // it makes tasks itself, one after the other, and claims them with their commit
 
 	Lease     time.Duration // 0: rigLease
 	Folder    string        // of artifacts: it is a whole worker that also runs programs; "": it only works
@@ -57,6 +58,8 @@ type childWorker struct {
 
 	mu  sync.Mutex
 	fat [][]byte
+
+	lent sync.Map // ids of tasks that were claimed by the commit that made them
 }
 
 func childMain(text string) int {
@@ -115,6 +118,15 @@ func (c *childWorker) serve(ctx context.Context) (err error) {
 	if cfg.Registry, err = step.NewRegistry(types...); err != nil {
 		return err
 	}
+	cfg.Door = doorman{Door: db, repay: func(repay func([]task.Claimed, error), claimed []task.Claimed, err error) {
+		if len(claimed) > 0 {
+			c.point("claimed with its enqueue")
+		}
+		for _, t := range claimed {
+			c.lent.Store(t.TaskID, true)
+		}
+		repay(claimed, err)
+	}}
 	e, err := engine.New(cfg)
 	if err != nil {
 		return err
@@ -125,7 +137,30 @@ func (c *childWorker) serve(ctx context.Context) (err error) {
 	if c.Schedules {
 		defer c.follow(ctx, e)()
 	}
+	if c.Makes {
+		var making sync.WaitGroup
+		making.Go(func() { c.make(ctx) })
+		defer making.Wait()
+	}
 	return e.Run(ctx)
+}
+
+// make makes a task now and then, as a process does that works at them as well.
+func (c *childWorker) make(ctx context.Context) {
+	for i := 0; idle(ctx, 20*time.Millisecond) == nil; i++ {
+		key := fmt.Sprint(c.Worker, "/", i)
+		if _, err := c.db.Enqueue(ctx, []task.Lone{{Type: "work", Key: key, Payload: json.RawMessage(`{}`)}}); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}
+
+// pointOf is a point that a task reaches; of a process that makes its own tasks, one
+// that was claimed by the commit that made it.
+func (c *childWorker) pointOf(id int64, name string) {
+	if _, lent := c.lent.Load(id); lent || !c.Makes {
+		c.point(name)
+	}
 }
 
 // point is where a child may be ordered to die.
@@ -147,7 +182,7 @@ func (c *childWorker) after(call string) error {
 }
 
 func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, error) {
-	c.point("step begins")
+	c.pointOf(in.Task.ID, "step begins")
 	var do chores
 	if err := json.Unmarshal(in.Settings, &do); err != nil {
 		return step.Output{}, step.Permanent(err)
@@ -161,7 +196,7 @@ func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, err
 			return step.Output{}, err
 		}
 		if i == 0 {
-			c.point("step in the middle")
+			c.pointOf(in.Task.ID, "step in the middle")
 		}
 	}
 	switch {
@@ -175,7 +210,7 @@ func (c *childWorker) work(ctx context.Context, in step.Input) (step.Output, err
 			return step.Output{}, err
 		}
 	}
-	err := commit(ctx, c.db, in.Task, func() { c.point("effect before its commit") }, func() { c.point("effect after its commit") })
+	err := commit(ctx, c.db, in.Task, func() { c.pointOf(in.Task.ID, "effect before its commit") }, func() { c.pointOf(in.Task.ID, "effect after its commit") })
 	return step.Output{}, err
 }
 

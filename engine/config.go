@@ -21,6 +21,7 @@ type Config struct {
 	Comparer    Comparer // nil: comparisons are left to other workers
 	Flow        Flow     // nil: phases, for_each and runs of runs are left to other workers
 	Bell        Bell     // nil: work that other processes make is found by polling
+	Door        Door     // nil: tasks that this process makes are claimed like any others
 	Gates       Gates    // nil: limits, pauses and circuits are left to other workers
 	Turns       Turns    // nil: runs that wait for their turn are left to other workers
 	Registry    *step.Registry

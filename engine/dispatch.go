@@ -30,8 +30,10 @@ type dispatcher struct {
 	unsent   []task.Outcome // ended, in no call, and not known to be written
 	answers  chan answer
 	workers  executors
-	flying   int              // calls without an answer yet
-	asked    ask              // slots that those calls want to fill
+	flying   int // calls without an answer yet
+	asked    ask // slots that those calls want to fill
+	lender   lender
+	lent     ask              // slots that commits of others want to fill
 	looked   time.Time        // when a call last looked for more than what outcomes ready
 	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
 	queued   ask              // what the last call that filled all slots it offered got, 0 when it left some free
@@ -63,6 +65,10 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	}
 	defer d.way.stop()
 	defer d.workers.stop()
+	defer d.lender.close()
+	if d.cfg.Door != nil && d.cfg.RunID == "" {
+		defer d.cfg.Door.Attend(d.lend)()
+	}
 	for {
 		if ctx.Err() != nil {
 			d.leave(context.Cause(ctx))
@@ -75,10 +81,21 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	}
 }
 
-// speak starts the calls that there is a reason for.
+// speak starts the calls that there is a reason for, and lends what slots they leave.
 func (d *dispatcher) speak() {
+	d.lent = d.lender.halt()
 	done, free := d.board.take()
 	d.unsent = append(d.unsent, done...)
+	free = free.minus(d.lent)
+	d.converse(free)
+	if !d.way.begun && d.resume == nil && free.light <= d.offered.light && free.heavy <= d.offered.heavy {
+		d.lender.offer(free.minus(d.asked))
+	}
+}
+
+// converse starts calls while there are outcomes to hand in, or slots to fill with
+// what has not been looked for.
+func (d *dispatcher) converse(free ask) {
 	for d.resume == nil && d.flying < lanes {
 		if d.flying > 0 && len(d.unsent) < laneWorth {
 			return
@@ -206,6 +223,7 @@ func (d *dispatcher) pass(a answer) {
 	for _, c := range a.got.Claimed {
 		got.add(slices.Contains(d.heavy, c.Type), 1)
 	}
+	d.claims = d.claims.plus(got)
 	if a.want.N > 0 {
 		d.queued.light = filled(got.light, a.want.N)
 	}
@@ -274,7 +292,6 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	left := trusted(asked, lease).Sub(now)
 	ctx, cancel := context.WithCancelCause(d.attempts)
 	a := &attempt{Claimed: c, began: now, cancel: cancel, heavy: slices.Contains(d.heavy, c.Type)}
-	d.claims.add(a.heavy, 1)
 	a.deadline = time.AfterFunc(left, func() { cancel(errUnrenewed) })
 	d.board.add(a)
 	d.cfg.Observer.Started(c)

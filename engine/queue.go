@@ -109,3 +109,12 @@ type Bell interface {
 	// database is away. It may be called again after an error.
 	Listen(ctx context.Context, heard func()) error
 }
+
+// A Door is where this process makes tasks that belong to no run.
+type Door interface {
+	// Attend lets lend be asked by each commit that makes tasks of these types which
+	// are due at once, until leave is called. It must not block. The commit claims
+	// with the slots that are lent unless something is ready that comes before,
+	// paused or held.
+	Attend(lend func(types []string) (loan task.Loan, ok bool)) (leave func())
+}

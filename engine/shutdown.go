@@ -39,7 +39,7 @@ func (d *dispatcher) leave(cause error) {
 
 // over reports whether there is nothing left to wait for, or no time left.
 func (d *dispatcher) over() bool {
-	return d.way.begun && (d.calls.Err() != nil || d.flying == 0 && d.board.open() == 0)
+	return d.way.begun && (d.calls.Err() != nil || d.flying == 0 && d.lent.total() == 0 && d.board.open() == 0)
 }
 
 func (w *wayOut) stop() {

@@ -48,6 +48,22 @@ func simTurn(rng *rand.Rand, n *task.NewRun) {
 	}
 }
 
+// enqueue makes tasks that belong to no run.
+func (s *sim) enqueue(rng *rand.Rand) {
+	s.Helper()
+	list := make([]task.Lone, max(rng.IntN(6)-3, 0))
+	for i := range list {
+		t := simStep(rng, "")
+		list[i] = task.Lone{
+			Type: "work", Priority: t.Priority, Limits: t.Limits, Circuit: t.Circuit, Retry: t.Retry, Timeout: t.Timeout,
+			Key: []string{"", "a", "b"}[rng.IntN(3)], Delay: []time.Duration{0, 0, 0, simLease}[rng.IntN(4)],
+		}
+	}
+	if _, err := s.db.Enqueue(s.Context(), list); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // cancel stops a run, as a person does.
 func (s *sim) cancel(run string) {
 	s.Helper()

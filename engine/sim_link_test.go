@@ -90,6 +90,32 @@ func (l link) refenced(ctx context.Context, done []task.Outcome) []task.Outcome 
 	return out
 }
 
+// Attend lends what the process lends, while it is there. The answer can be late
+// or lost like any other.
+func (l link) Attend(lend func([]string) (task.Loan, bool)) (leave func()) {
+	w := l.of
+	return l.to.Attend(func(types []string) (task.Loan, bool) {
+		w.mu.Lock()
+		away := w.dead || w.paused != nil
+		w.mu.Unlock()
+		if away {
+			return task.Loan{}, false
+		}
+		loan, ok := lend(types)
+		repay := loan.Repay
+		loan.Repay = func(claimed []task.Claimed, err error) {
+			w.lent.Add(int64(len(claimed)))
+			w.gone.Go(func() {
+				if broken := l.travel(context.Background(), errBroken); broken != nil {
+					claimed, err = nil, broken
+				}
+				repay(claimed, err)
+			})
+		}
+		return loan, ok
+	})
+}
+
 func (l link) Heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error) {
 	return disturbed(ctx, l, func() (task.Beat, error) { return l.to.Heartbeat(ctx, worker, held, lease) })
 }
@@ -208,7 +234,7 @@ func (w *simWorker) work(ctx context.Context, in step.Input) (step.Output, error
 		return step.Output{}, err
 	}
 	out := step.Output{Values: map[string]any{"fence": in.Task.Fence}}
-	if w.roll(4) == 0 {
+	if w.roll(4) == 0 && in.Task.Run != "" {
 		out.Effects = []step.Effect{step.Message{Channel: "c", Template: "t"}}
 	}
 	return out, nil

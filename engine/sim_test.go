@@ -45,9 +45,13 @@ func simulateMany(t *testing.T, seeds uint64) {
 		first, seeds, repeats = one, 1, simRepeats
 	}
 	t.Logf("seeds %d to %d", first, first+seeds-1)
+	var lent atomic.Int64
+	defer func() { t.Logf("%d tasks were claimed by the commit that made them", lent.Load()) }()
 	eachSeed(t, first, seeds, func(t *testing.T, template string, seed uint64) bool {
 		for range repeats {
-			if broken := simulate(t, template, seed, plant{}); len(broken) > 0 {
+			broken, claimed := simulate(t, template, seed, plant{})
+			lent.Add(claimed)
+			if len(broken) > 0 {
 				t.Errorf("MADEIRA_SEED=%d go test ./engine -run Simulation_No\n%s", seed, strings.Join(broken, "\n"))
 				return false
 			}
@@ -74,7 +78,7 @@ func TestSimulation_FindsPlantedBugs(t *testing.T) {
 					return false
 				}
 				tried.Add(1)
-				if broken := simulate(t, template, seed, p); len(broken) > 0 && found.CompareAndSwap(0, seed) {
+				if broken, _ := simulate(t, template, seed, p); len(broken) > 0 && found.CompareAndSwap(0, seed) {
 					t.Logf("seed %d: %s", seed, broken[0])
 				}
 				return true

@@ -36,8 +36,9 @@ type sim struct {
 	scratch string
 	log     *slog.Logger
 
-	calm   atomic.Bool // no more faults
-	outage atomic.Bool // no call reaches the database
+	calm   atomic.Bool  // no more faults
+	outage atomic.Bool  // no call reaches the database
+	lent   atomic.Int64 // tasks that were claimed by the commit that made them
 
 	mu      sync.Mutex
 	workers []*simWorker // those that are alive
@@ -46,8 +47,9 @@ type sim struct {
 	gone    sync.WaitGroup // every engine there ever was
 }
 
-// simulate lives through one seed and returns what is broken afterwards.
-func simulate(t *testing.T, template string, seed uint64, p plant) []string {
+// simulate lives through one seed and returns what is broken afterwards, and how many
+// tasks were claimed by the commit that made them.
+func simulate(t *testing.T, template string, seed uint64, p plant) (broken []string, lent int64) {
 	s := newSim(t, template, seed, p)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s.createRuns(rng)
@@ -58,11 +60,11 @@ func simulate(t *testing.T, template string, seed uint64, p plant) []string {
 	s.calm.Store(true)
 	over := s.untilOver()
 	s.stopAll()
-	broken := s.verdict(t.Context())
+	broken = s.verdict(t.Context())
 	if !over {
 		broken = append(broken, "I02 not everything is over "+simPatient.String()+" after the last fault")
 	}
-	return broken
+	return broken, s.lent.Load()
 }
 
 func newSim(t *testing.T, template string, seed uint64, p plant) *sim {
@@ -134,7 +136,7 @@ func (s *sim) startWorker() {
 	}
 	l := link{to: s.db, of: w}
 	e, err := engine.New(engine.Config{
-		Queue: l, Flow: l, Gates: l, Turns: l, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
+		Queue: l, Flow: l, Door: l, Gates: l, Turns: l, Comparer: s.db, Registry: registry, Artifacts: noFiles{}, Connections: outside{},
 		Clock: w.now, Worker: w.name, Scratch: s.scratch, Slots: 1 + w.rng.IntN(3), Lease: simLease, Poll: simPoll,
 		Grace: time.Second, Patience: time.Second, Logger: s.log.With("worker", w.name),
 	})
@@ -226,6 +228,7 @@ func (s *sim) storm(rng *rand.Rand) {
 		})
 	}
 	for end := time.Now().Add(simHorizon); time.Now().Before(end); time.Sleep(upTo(5 * time.Second)) {
+		s.enqueue(rng)
 		s.mu.Lock()
 		i := rng.IntN(max(len(s.workers), 1))
 		if len(s.workers) == 0 {

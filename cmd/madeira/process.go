@@ -145,7 +145,7 @@ func (r *process) engine(ctx context.Context, runID string, observer engine.Obse
 	}
 	return engine.New(engine.Config{
 		Archiver: archiver, ArchiveAfter: r.config.archive.After, ArchiveKeep: r.config.archive.Keep,
-		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Turns: r.db, Bell: r.db, Registry: r.registry, Artifacts: r.artifacts,
+		Queue: r.db, Comparer: r.db, Flow: r.db, Gates: r.db, Turns: r.db, Bell: r.db, Door: r.db, Registry: r.registry, Artifacts: r.artifacts,
 		CheckInputs: scheduler.CheckInputs,
 		Connections: &connections{config: r.config, state: r.db, pool: r.pool},
 		Secrets:     r.config,

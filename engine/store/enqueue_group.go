@@ -120,9 +120,6 @@ func (db *DB) commit(group []*knock) {
 		}
 	}()
 	answer, err := db.enter(ctx, rowsOf(group))
-	if err == nil {
-		db.made()
-	}
 	for len(open) > 0 {
 		k := open[0]
 		mine, mineErr := []task.Enqueued(nil), err
@@ -130,9 +127,7 @@ func (db *DB) commit(group []*knock) {
 		case err == nil:
 			mine, answer = answer[:len(k.rows):len(k.rows)], answer[len(k.rows):]
 		case len(group) > 1 && db.worthAlone(k, err):
-			if mine, mineErr = db.enter(ctx, k.rows); mineErr == nil {
-				db.made()
-			}
+			mine, mineErr = db.enter(ctx, k.rows)
 		}
 		open = open[1:]
 		k.end(mine, mineErr)
@@ -158,12 +153,19 @@ func (db *DB) worthAlone(k *knock, err error) bool {
 	return f == refused || f == unsure && keyed(k.rows)
 }
 
-// enter writes tasks, again where that helps and cannot make them twice.
+// enter writes tasks, again where that helps and cannot make them twice, and tells
+// of those that are there to be claimed. Slots are borrowed for the first try alone.
 func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error) {
+	loan := db.borrow(rows)
 	for try := 1; ; try++ {
-		answer, err := db.hot.enqueue(ctx, rows)
+		e, err := db.hot.enqueue(ctx, rows, loan)
+		db.repay(loan, e.claimed, err)
+		loan = nil
 		if err == nil {
-			return answer, nil
+			if !e.whole() {
+				db.made()
+			}
+			return e.answer, nil
 		}
 		f := db.dialect.fails(err)
 		again := f == victim || f == unsure && keyed(rows)

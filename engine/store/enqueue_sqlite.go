@@ -7,22 +7,62 @@ import (
 	"madeira/engine/task"
 )
 
-// enqueue writes the tasks one after the other in one transaction.
-func (s *sqlite) enqueue(ctx context.Context, rows []loneRow) (answer []task.Enqueued, err error) {
+// enqueue writes the tasks one after the other in one transaction, and then claims
+// as any claim does.
+func (s *sqlite) enqueue(ctx context.Context, rows []loneRow, with *borrowing) (e entrance, err error) {
 	err = s.writing(ctx, func(ctx context.Context, tx *liteTx) error {
-		answer = make([]task.Enqueued, len(rows))
+		e = entrance{answer: make([]task.Enqueued, len(rows))}
+		lends, err := tx.lends(ctx, with)
+		if err != nil {
+			return err
+		}
+		var mine []int64
 		for i, r := range rows {
-			if answer[i], err = tx.enter(ctx, r); err != nil {
+			claims := lends && with.rows[i]
+			if e.answer[i], err = tx.enter(ctx, r, claims); err != nil {
 				return err
 			}
+			if claims && !e.answer[i].Known {
+				mine = append(mine, e.answer[i].ID)
+			}
 		}
-		return nil
-	}, liteEnter, liteEnterKey, liteEnterReady, liteEnterHeld, liteLater, liteKnown)
-	return answer, err
+		if len(mine) == 0 {
+			return nil
+		}
+		var a answer
+		err = tx.take(ctx, batch{worker: with.Worker, claim: with.claim}, with.Want, mine, &a)
+		e.claimed = a.claimed
+		return err
+	}, enqueueTexts()...)
+	if err != nil {
+		return entrance{}, err
+	}
+	return e, nil
 }
 
-// enter writes one task and puts it where it is found.
-func (tx *liteTx) enter(ctx context.Context, r loneRow) (a task.Enqueued, err error) {
+func enqueueTexts() []string {
+	return []string{
+		liteEnter, liteEnterKey, liteEnterReady, liteEnterHeld, liteLater, liteKnown,
+		liteHolding, liteBefore, liteRead, liteClaim, liteLease,
+	}
+}
+
+// lends reports whether borrowed slots may be used: nothing is on hold, and nothing
+// is ready that comes before.
+func (tx *liteTx) lends(ctx context.Context, with *borrowing) (bool, error) {
+	if with == nil {
+		return false, nil
+	}
+	var holding, before bool
+	if _, err := tx.one(ctx, liteHolding, nil, &holding); err != nil || holding {
+		return false, err
+	}
+	_, err := tx.one(ctx, liteBefore, []any{with.last}, &before)
+	return !before, err
+}
+
+// enter writes one task and, unless it is claimed at once, puts it where it is found.
+func (tx *liteTx) enter(ctx context.Context, r loneRow, claims bool) (a task.Enqueued, err error) {
 	var id *int64 // nil: the next
 	if r.key != nil {
 		fresh, err := tx.one(ctx, liteEnterKey, []any{r.kind, *r.key}, &id)
@@ -41,6 +81,7 @@ func (tx *liteTx) enter(ctx context.Context, r loneRow) (a task.Enqueued, err er
 		return a, err
 	}
 	switch {
+	case claims:
 	case due > now:
 		_, err = tx.run(ctx, liteLater, a.ID, due)
 	case r.limits != nil:
@@ -68,6 +109,8 @@ SELECT ?1, ?2, coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'task
 
 	liteEnter = `INSERT INTO task_queue (id, type, payload, upstream_key, priority, run_at, created_at, limits, circuit, retry, timeout_ms, placed)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1) RETURNING id`
+
+	liteBefore = `SELECT EXISTS (SELECT 1 FROM task_ready WHERE priority <= ?)`
 
 	liteEnterReady = `INSERT INTO task_ready (task_id, type, priority) VALUES (?, ?, ?)`
 

@@ -17,8 +17,8 @@ import (
 // errSilence stands for a connection that broke before the answer came.
 var errSilence = errors.New("the connection broke")
 
-// LoseAnswers makes the next n exchanges commit and then fail as if their answer
-// had been lost.
+// LoseAnswers makes the next n exchanges, or commits that make tasks, go through and
+// then fail as if their answer had been lost.
 func (db *DB) LoseAnswers(n int) {
 	db.hot = &silent{hotPath: db.hot, left: n}
 	db.dialect = unanswered{db.dialect}
@@ -127,6 +127,15 @@ func (s *silent) exchange(ctx context.Context, b batch) (answer, error) {
 	return a, err
 }
 
+func (s *silent) enqueue(ctx context.Context, rows []loneRow, with *borrowing) (entrance, error) {
+	e, err := s.hotPath.enqueue(ctx, rows, with)
+	if err == nil && s.left > 0 {
+		s.left--
+		return entrance{}, errSilence
+	}
+	return e, err
+}
+
 type unanswered struct{ dialect }
 
 func (u unanswered) fails(err error) failure {
@@ -165,3 +174,12 @@ func HotTexts() []string {
 
 // ClaimText is the text whose plan is checked.
 const ClaimText = pgPick + pgClaim + pgClaimed
+
+// EnqueueTakingText is the text whose plan is checked.
+const EnqueueTakingText = pgEnqueueTaking
+
+// EnqueueTakingArgs are arguments of it: one task of a priority, and a slot for it.
+func EnqueueTakingArgs(priority int32) []any {
+	row := loneRow{kind: "noop", payload: "{}", retry: "{}", priority: priority}
+	return takingArgs(nil, []loneRow{row}, &borrowing{Loan: task.Loan{Worker: "w"}, rows: []bool{true}, last: priority})
+}

@@ -19,6 +19,9 @@ import (
 type floors struct {
 	mu  sync.Mutex
 	all map[string]floor // by the types that are asked for
+
+	slow int       // commits in a row that looked for what comes before them, and took long
+	keep time.Time // until when none looks
 }
 
 // A floor is the first task of the last claim from the start that got any.
@@ -95,6 +98,27 @@ func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration
 		f.all = map[string]floor{}
 	}
 	f.all[types] = low
+}
+
+// lend reports whether a commit that makes tasks may look whether something that is
+// ready comes before them, which it must to claim them. It walks as a claim does, and
+// has no floor to begin at.
+func (f *floors) lend() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !time.Now().Before(f.keep)
+}
+
+// lent notes how long such a commit took.
+func (f *floors) lent(took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.slow++; took < slowClaim {
+		f.slow = 0
+	}
+	if f.slow >= slowInARow {
+		f.keep = time.Now().Add(restOfQuiet * took)
+	}
 }
 
 func typesOf(w task.Want) string { return strings.Join(w.Types, " ") }

@@ -59,3 +59,30 @@ func TestFloors_StandAfterSlowClaimsInARowAndUntilTheNextIsDue(t *testing.T) {
 		stands("after a claim by age", false)
 	})
 }
+
+func TestFloors_LendNothingWhileTheLookForWhatComesBeforeIsSlow(t *testing.T) {
+	t.Parallel()
+	var f floors
+	for range slowInARow - 1 {
+		f.lent(time.Second)
+	}
+	f.lent(time.Millisecond)
+	for range slowInARow - 1 {
+		f.lent(time.Second)
+	}
+	if !f.lend() {
+		t.Errorf("nothing is lent after %d slow commits in a row, want it after %d", slowInARow-1, slowInARow)
+	}
+	f.lent(time.Second)
+	if f.lend() {
+		t.Errorf("slots are lent after %d slow commits in a row", slowInARow)
+	}
+	f.keep = time.Now()
+	if !f.lend() {
+		t.Error("nothing is lent when the time is over")
+	}
+	f.lent(time.Second)
+	if f.lend() {
+		t.Error("slots are lent after one more slow commit")
+	}
+}

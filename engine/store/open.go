@@ -48,6 +48,7 @@ type DB struct {
 	door      door
 	bell      bell
 	listeners listeners
+	lenders   lenders
 
 	circuits Circuits
 
@@ -63,8 +64,9 @@ type hotPath interface {
 	heartbeat(ctx context.Context, worker string, held []task.Hold, lease time.Duration) (task.Beat, error)
 	expired(ctx context.Context, limit int) ([]expired, error)
 	promote(ctx context.Context, limit int) (int, time.Duration, error)
-	// enqueue makes tasks, all or none, and answers in the order of the rows.
-	enqueue(ctx context.Context, rows []loneRow) ([]task.Enqueued, error)
+	// enqueue makes tasks, all or none, and answers in the order of the rows. With
+	// borrowed slots it claims as well; nil: it claims nothing.
+	enqueue(ctx context.Context, rows []loneRow, with *borrowing) (entrance, error)
 	// stirred is told that tasks may have become claimable before others that are.
 	stirred()
 	close() error

@@ -27,3 +27,15 @@ type Enqueued struct {
 	ID    int64
 	Known bool // the key was known: this is the task that has it
 }
+
+// A Loan is slots that a worker without work lends to one commit that makes tasks:
+// those that take them are claimed by it from the start.
+type Loan struct {
+	Worker string
+	Want   Want // of it N and Heavy, no more than the tasks take, their types, and Lease
+
+	// Repay is called once, when the commit is over, with what it claimed, in order of
+	// priority, then age. After an error nobody knows whether it claimed anything; the
+	// next Exchange of the worker gives that back.
+	Repay func(claimed []Claimed, err error)
+}
