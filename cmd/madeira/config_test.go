@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,7 +201,7 @@ func TestConfig_ChannelsAndConnectionsHaveTheirSecrets(t *testing.T) {
 	if channel.Type != "webhook" || ops.URL != "https://ops.example/hook" || !slices.Equal(ops.Secrets, []string{"k3y"}) {
 		t.Errorf("the channel is %s %v", channel.Type, ops)
 	}
-	hidden := strings.Join(c.secretValues(t.Context()), " ")
+	hidden := fmt.Sprint(c.foundSecrets(t.Context()))
 	for _, want := range []string{"t0ken", "https://ops.example/hook", "k3y"} {
 		if !strings.Contains(hidden, want) {
 			t.Errorf("logs hide %q, want %q among it", hidden, want)

@@ -49,8 +49,12 @@ func openProcess(ctx context.Context, cfg *config, messages io.Writer, log slog.
 	if r.registry, err = builtin.Registry(messages); err != nil {
 		return nil, err
 	}
-	r.mask = telemetry.NewMask(cfg.secretValues(ctx)...)
+	var short []string
+	r.mask, short = maskOf(cfg.foundSecrets(ctx))
 	r.log = slog.New(telemetry.NewHandler(log, r.mask))
+	for _, secret := range short {
+		r.log.WarnContext(ctx, "a secret is too short to be hidden in logs, errors and outputs; use a longer one", slog.String("secret", secret), slog.Int("least_bytes", telemetry.MinSecret))
+	}
 	if r.db, err = openState(ctx, cfg); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"madeira/engine/telemetry"
 	"madeira/jobs"
 	"madeira/jobs/expr"
 )
@@ -190,11 +192,17 @@ func about(what, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", what, name, err)
 }
 
-// secretValues returns the secrets that the configuration refers to and that can
-// be found now: what a log must never show. One that is missing is reported when
-// it is used.
-func (c *config) secretValues(ctx context.Context) []string {
-	var found []string
+// A foundSecret is a secret that the configuration refers to.
+type foundSecret struct {
+	from  string // where it was found
+	value string
+}
+
+// foundSecrets returns the secrets that the configuration refers to and that can be
+// found now, by where they are: what a log must never show. One that is missing is
+// reported when it is used.
+func (c *config) foundSecrets(ctx context.Context) []foundSecret {
+	var found []foundSecret
 	for _, all := range []map[string]json.RawMessage{c.connections, c.channels, c.named} {
 		for _, raw := range all {
 			var value any
@@ -203,10 +211,13 @@ func (c *config) secretValues(ctx context.Context) []string {
 			}
 		}
 	}
-	return found
+	slices.SortFunc(found, func(a, b foundSecret) int {
+		return cmp.Or(strings.Compare(a.from, b.from), strings.Compare(a.value, b.value))
+	})
+	return slices.Compact(found)
 }
 
-func (s secretSource) collect(ctx context.Context, value any, found []string) []string {
+func (s secretSource) collect(ctx context.Context, value any, found []foundSecret) []foundSecret {
 	switch value := value.(type) {
 	case []any:
 		for _, v := range value {
@@ -215,7 +226,7 @@ func (s secretSource) collect(ctx context.Context, value any, found []string) []
 	case map[string]any:
 		if secret, ok, err := s.reference(ctx, value); ok {
 			if err == nil {
-				found = append(found, secret)
+				found = append(found, foundSecret{sourceOf(value), secret})
 			}
 			return found
 		}
@@ -224,4 +235,27 @@ func (s secretSource) collect(ctx context.Context, value any, found []string) []
 		}
 	}
 	return found
+}
+
+// sourceOf says where a reference leads.
+func sourceOf(reference map[string]any) string {
+	for kind, where := range reference {
+		if argv, ok := where.([]any); ok && len(argv) > 0 {
+			return fmt.Sprintf("%s %v", kind, argv[0]) // its arguments may be secret themselves
+		}
+		return fmt.Sprintf("%s %v", kind, where)
+	}
+	return ""
+}
+
+// maskOf returns the mask of secrets, and says which of them it cannot hide.
+func maskOf(found []foundSecret) (mask *telemetry.Mask, short []string) {
+	values := make([]string, len(found))
+	for i, secret := range found {
+		values[i] = secret.value
+		if !telemetry.CanHide(secret.value) {
+			short = append(short, secret.from)
+		}
+	}
+	return telemetry.NewMask(values...), short
 }

@@ -13,9 +13,9 @@ import (
 // hidden stands where a secret was.
 const hidden = "***"
 
-// minSecret is how many bytes a secret, or an encoded part of one, needs to be
+// MinSecret is how many bytes a secret, or an encoded part of one, needs to be
 // looked for: anything shorter would be found everywhere.
-const minSecret = 4
+const MinSecret = 4
 
 // minPart is the same for the parts of base64 that do not depend on what stands
 // before the secret.
@@ -29,12 +29,14 @@ type Mask struct {
 	replacer *strings.Replacer
 }
 
-// NewMask returns a mask for the secrets. Those shorter than four bytes are not
-// hidden.
+// CanHide reports whether a mask hides a secret: one shorter than MinSecret stays.
+func CanHide(secret string) bool { return len(secret) >= MinSecret }
+
+// NewMask returns a mask for the secrets that it can hide.
 func NewMask(secrets ...string) *Mask {
 	var forms []string
 	for _, s := range secrets {
-		if len(s) >= minSecret {
+		if CanHide(s) {
 			forms = append(forms, formsOf(s)...)
 		}
 	}
@@ -79,7 +81,7 @@ func formsOf(secret string) []string {
 			}
 		}
 	}
-	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < minSecret })
+	return slices.DeleteFunc(forms, func(f string) bool { return len(f) < MinSecret })
 }
 
 // middleOf returns the digits of base64 that the secret alone decides when so
