@@ -15,4 +15,8 @@
 // A Runner tells how it failed by what it returns: a plain error is tried again
 // with back-off, Permanent(err) is not, RetryAfter(d, err) waits at least d. An
 // Output may come with an error: what it holds is kept and shown.
+//
+// A Type may also say, from settings that are not resolved yet, which of them name
+// columns of which dataset, and which columns its own datasets have: Columns. A job
+// file is then refused for a column that cannot be there, instead of a run.
 package step
