@@ -1,26 +1,78 @@
 package parse
 
 import (
+	"encoding/json"
+	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"madeira/jobs/step"
+	"madeira/jobs/step/steptest"
 )
 
-// The example of docs/job-file.md.
-func TestParse_AmountsInTwoColumns(t *testing.T) {
+// TestParse_DoesWhatThePageShows reads the statement of docs/job-file.md with the job
+// below it, and compares the rows with the table below that.
+func TestParse_DoesWhatThePageShows(t *testing.T) {
 	t.Parallel()
-	const statement = "Date;Text;Credit;Debit\n01.10.2026;Invoice 7;120,00;\n02.10.2026;Rent;;80,00\n03.10.2026;Correction;30,00;10,00\n04.10.2026;Information;;\n"
-	settings := "{`csv`: {`separator`: `;`}, `rejects`: {`max`: 1}, `columns`: {`text`: {`from`: `Text`, `type`: `text`}, " +
-		"`amount`: {`plus`: `Credit`, `minus`: `Debit`, `type`: `money`, `currency`: `EUR`, `decimal`: `,`}}}"
-	kit, out, err := parse(t, "statement.csv", statement, settings)
+	page, err := os.ReadFile("../../../docs/job-file.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := [][]string{{"Invoice 7", "120.00"}, {"Rent", "-80.00"}, {"Correction", "20.00"}}
-	if got := kit.Rows(out.Values["rows"].(step.Dataset)); !reflect.DeepEqual(got, want) || out.Values["reject_count"] != int64(1) {
-		t.Errorf("rows = %q and %v refused, want %q and 1", got, out.Values["reject_count"], want)
+	shown := regexp.MustCompile("(?s)\n((?:    [^\n]*\n)+)\nthis job makes.*?```yaml\n(name: statement\n.*?)```\n\n(.*?)\n\n").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("the page shows no statement and its job")
+	}
+	var job struct {
+		Steps []struct {
+			With map[string]any `yaml:"with"`
+		} `yaml:"steps"`
+	}
+	if err := yaml.Unmarshal(shown[2], &job); err != nil {
+		t.Fatal(err)
+	}
+	kit := steptest.New(t)
+	file, err := kit.Files.Put("statement.csv", []byte(strings.ReplaceAll("\n"+string(shown[1]), "\n    ", "\n")[1:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job.Steps[0].With["file"] = file
+	settings, err := json.Marshal(job.Steps[0].With)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := kit.Run(Type(), string(settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want [][]string
+	for line := range strings.Lines(string(shown[3])) {
+		want = append(want, strings.Split(strings.Trim(line, "| \n"), " | "))
+	}
+	if got := kit.Rows(out.Values["rows"].(step.Dataset), want[0]...); !reflect.DeepEqual(got, want[2:]) {
+		t.Errorf("rows = %q, want those of the page, %q", got, want[2:])
+	}
+}
+
+func TestParse_NetsAmountsInTwoColumns(t *testing.T) {
+	t.Parallel()
+	const settings = "{`rejects`: {`max`: 9}, `columns`: {`note`: {`from`: `note`, `type`: `text`}, `net`: {`plus`: `in`, `minus`: `out`, `type`: `money`, `currency`: `EUR`"
+	const lines = "note,in,out\nin,1.00,\nout,,2.00\nboth,3.00,1.00\nneither,,\nzero,0,0\nminus in,-1.00,\nminus out,,-2.00\n"
+	for more, want := range map[string][][]string{
+		"}}}":                    {{"in", "1.00"}, {"out", "-2.00"}, {"both", "2.00"}, {"zero", "0.00"}},
+		", `required`: false}}}": {{"in", "1.00"}, {"out", "-2.00"}, {"both", "2.00"}, {"neither", ""}, {"zero", "0.00"}},
+		", `signed`: true}}}":    {{"in", "1.00"}, {"zero", "0.00"}, {"minus out", "-2.00"}},
+	} {
+		kit, out, err := parse(t, "statement.csv", lines, settings+more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kit.Rows(out.Values["rows"].(step.Dataset)); !reflect.DeepEqual(got, want) {
+			t.Errorf("with %s the rows are %q, want %q", more, got, want)
+		}
 	}
 }
 
