@@ -16,12 +16,12 @@ type misspelling struct {
 
 // adopt puts what stands under a misspelt key under the one that is meant, so that
 // the rest of the file is checked as if it were written rightly, and returns the
-// problems with these keys. Each round sees the keys below those of the one before.
-func (d *Document) adopt(schema *jsonschema.Schema) []Problem {
-	var problems []Problem
+// problems with these keys, and whether the schema is known to accept the file as it
+// is then. Each round sees the keys below those of the one before.
+func (d *Document) adopt(schema *jsonschema.Schema) (problems []Problem, accepted bool) {
 	for range adoptRounds {
 		if accepts(schema, d.Value) {
-			break
+			return problems, true
 		}
 		t := d.translate(schema, d.Value, "")
 		if len(t.problems) > adoptProblems {
@@ -37,7 +37,7 @@ func (d *Document) adopt(schema *jsonschema.Schema) []Problem {
 			break
 		}
 	}
-	return problems
+	return problems, false
 }
 
 // The rounds go as deep as a misspelt setting of a misspelt with of a misspelt steps.

@@ -145,10 +145,15 @@ func (c *checker) check() {
 			return
 		}
 	}
+	accepted := c.src.accepted
 	if c.usePresets() {
-		c.problems = append(c.problems, c.doc.adopt(schemas.Job())...)
+		var misspelt []Problem
+		misspelt, accepted = c.doc.adopt(schemas.Job())
+		c.problems = append(c.problems, misspelt...)
 	}
-	c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
+	if !accepted {
+		c.problems = append(c.problems, c.doc.validate(schemas.Job(), c.doc.Value, "")...)
+	}
 	c.job.Digest = c.digest()
 	c.header()
 	c.schedule()

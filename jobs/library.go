@@ -38,6 +38,7 @@ type source struct {
 	name     string    // of the job, and where it stands
 	named    place
 	problems []Problem
+	accepted bool // the schema has nothing against the file, presets left aside
 	calls    []*call
 	height   int  // how many jobs call one another below it
 	steps    int  // of the job and of those that it calls, at most MaxSteps + 1
@@ -126,7 +127,8 @@ func (s *source) read(env Env) {
 		s.doc, s.problems = nil, []Problem{*other}
 		return
 	}
-	s.problems = append(s.problems, s.doc.adopt(schemas.Job())...)
+	misspelt, accepted := s.doc.adopt(schemas.Job())
+	s.problems, s.accepted = append(s.problems, misspelt...), accepted
 	s.name, s.named = text(s.root(), "name"), s.doc.place("/name")
 	for _, phase := range phases() {
 		for i, v := range list(s.root(), phase) {
