@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,25 +14,30 @@ import (
 // nothing is gained by that; but while somebody holds an old snapshot, the rows
 // that claims deleted stay in the index, and every claim from the start walks past
 // all of them. A floor is in use only while claims from the start are slow. For
-// what came in below one of them goes from the start all the same, sooner when this
-// process knows that something came in, but so seldom that most of the time is left
-// for work.
+// what came in below one of them goes from the start all the same, but so seldom
+// that most of the time is left for work.
 type floors struct {
-	mu  sync.Mutex
-	all map[string]floor // by the types that are asked for
+	mu   sync.Mutex
+	all  map[string]floor // by the types that are asked for
+	last rank             // the newest task that any claim got
 
-	slow int       // commits in a row that looked for what comes before them, and took long
-	keep time.Time // until when none looks
+	slow int       // commits in a row that make tasks and looked long for what comes before
+	keep time.Time // until when no such commit looks
 }
 
-// A floor is the first task of the last claim from the start that got any.
-type floor struct {
+// A rank is where a task stands in the order of claims.
+type rank struct {
 	priority int
 	id       int64
-	slow     int           // claims from the start in a row that took long
-	took     time.Duration // the last of them
-	at       time.Time     // when that ended
-	stirred  bool          // something came in since, perhaps below
+}
+
+// A floor is the rank of the first task that the last claim from the start got; if
+// it got none, of the newest task there was.
+type floor struct {
+	rank
+	slow int           // claims from the start in a row that took long
+	took time.Duration // the last of them
+	at   time.Time     // when that ended
 }
 
 const (
@@ -44,55 +50,53 @@ const (
 	// One slow claim may be that of a busy machine.
 	slowInARow = 3
 
-	// A claim from the start is followed by so many times its length without one: of
-	// a worker's time four fifths are left when things come in, else nine tenths.
-	restOfScan  = 4
-	restOfQuiet = 9
+	// A claim from the start is followed by so many times its length without one:
+	// nine tenths of a worker's time are left.
+	restOfScan = 9
 )
 
 // of reports where a claim can begin, or false when it has to go from the start.
-func (f *floors) of(w task.Want) (floor, bool) {
+func (f *floors) of(w task.Want) (rank, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	low := f.all[typesOf(w)]
-	rest := restOfQuiet * low.took
-	if low.stirred {
-		rest = restOfScan * low.took
-	}
-	return low, low.id > 0 && low.slow >= slowInARow && time.Since(low.at) < rest
+	return low.rank, low.id > 0 && low.slow >= slowInARow && time.Since(low.at) < restOfScan*low.took
 }
 
-// stir tells that something came in that may stand below a floor.
-func (f *floors) stir() {
+// claimed notes what a claim got; scanned how long one from the start took as well.
+func (f *floors) claimed(got []task.Claimed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for types, low := range f.all {
-		low.stirred = true
-		f.all[types] = low
+	for _, c := range got {
+		if c.TaskID > f.last.id {
+			f.last = rank{c.Priority, c.TaskID}
+		}
 	}
 }
 
-// scanned notes how long a claim from the start took.
-func (f *floors) scanned(w task.Want, claimed []task.Claimed, took time.Duration) {
+func (f *floors) scanned(w task.Want, got []task.Claimed, took time.Duration) {
+	f.claimed(got)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	types := typesOf(w)
-	long := slowClaim + slowTask*time.Duration(len(claimed))
+	long := slowClaim + slowTask*time.Duration(len(got))
 	if took < long/2 {
 		delete(f.all, types)
 		return
 	}
 	low := f.all[types]
-	low.took, low.at, low.stirred = took, time.Now(), false
+	low.took, low.at = took, time.Now()
 	if took >= long {
 		low.slow++
 	}
-	if w.N > w.Oldest { // else they were taken by age, and say nothing about the order
-		for i, c := range claimed {
-			if i == 0 || cmp.Or(cmp.Compare(c.Priority, low.priority), cmp.Compare(c.TaskID, low.id)) < 0 {
-				low.priority, low.id = c.Priority, c.TaskID
-			}
-		}
+	switch {
+	case len(got) == 0:
+		low.rank = f.last
+	case w.N > w.Oldest: // else they were taken by age, and say nothing about the order
+		first := slices.MinFunc(got, func(x, y task.Claimed) int {
+			return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(x.TaskID, y.TaskID))
+		})
+		low.rank = rank{first.Priority, first.TaskID}
 	}
 	if f.all == nil {
 		f.all = map[string]floor{}
@@ -117,7 +121,7 @@ func (f *floors) lent(took time.Duration) {
 		f.slow = 0
 	}
 	if f.slow >= slowInARow {
-		f.keep = time.Now().Add(restOfQuiet * took)
+		f.keep = time.Now().Add(restOfScan * took)
 	}
 }
 

@@ -33,27 +33,29 @@ func TestFloors_StandAfterSlowClaimsInARowAndUntilTheNextIsDue(t *testing.T) {
 		if _, stands := f.of(task.Want{N: 10, Types: []string{"other"}}); stands {
 			t.Error("a floor of one list of types stands for another")
 		}
-		time.Sleep(restOfQuiet*took - time.Millisecond)
+		time.Sleep(restOfScan*took - time.Millisecond)
 		stands("there was no time for work yet", true)
 		time.Sleep(time.Millisecond)
 		stands("there was", false)
 
+		f.claimed([]task.Claimed{{Hold: task.Hold{TaskID: 70}, Priority: 50}})
 		f.scanned(want, nil, took)
 		stands("after a slow claim that got nothing", true)
-		f.stir()
-		time.Sleep(restOfScan*took - time.Millisecond)
-		stands("something came in, but there was no time for work yet", true)
-		time.Sleep(time.Millisecond)
-		stands("something came in, and there was", false)
-
+		if low, _ := f.of(want); low != (rank{50, 70}) {
+			t.Errorf("the floor is %+v, want the newest task there was", low)
+		}
 		f.scanned(want, nil, slowClaim-time.Millisecond)
 		stands("after a claim that was not that slow", true)
+
 		f.scanned(want, got, time.Millisecond)
 		stands("after a fast claim", false)
+		var fresh floors
 		for range 2 * slowInARow {
-			f.scanned(want, nil, took)
+			fresh.scanned(want, nil, took)
 		}
-		stands("after claims that got nothing, so that there is nothing to begin at", false)
+		if _, stands := fresh.of(want); stands {
+			t.Error("there is a floor although no task was ever seen")
+		}
 		byAge := task.Want{N: 2, Oldest: 2, Types: want.Types}
 		f.scanned(byAge, got, took)
 		stands("after a claim by age", false)

@@ -67,8 +67,6 @@ type hotPath interface {
 	// enqueue makes tasks, all or none, and answers in the order of the rows. With
 	// borrowed slots it claims as well; nil: it claims nothing.
 	enqueue(ctx context.Context, rows []loneRow, with *borrowing) (entrance, error)
-	// stirred is told that tasks may have become claimable before others that are.
-	stirred()
 	close() error
 }
 

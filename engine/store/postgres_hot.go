@@ -36,13 +36,8 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
 		return answer{}, err
 	}
-	if a.readied > 0 || partsOf(b.ended).again {
-		p.stirred()
-	}
 	return a, nil
 }
-
-func (p *postgres) stirred() { p.floors.stir() }
 
 // A claim is a statement that claims, with its arguments, and what to do with how
 // long it took.
@@ -55,9 +50,9 @@ type claim struct {
 func (p *postgres) claiming(now *time.Time, b batch, w task.Want) claim {
 	c := claim{
 		args:     []any{now, b.worker, w.Types, w.N, w.Lease.Microseconds(), b.claim},
-		answered: func([]task.Claimed, time.Duration) {},
+		answered: func(claimed []task.Claimed, _ time.Duration) { p.floors.claimed(claimed) },
 	}
-	f, low := p.floors.of(w)
+	from, low := p.floors.of(w)
 	pick := pgPick
 	switch {
 	case len(w.Kin) > 0:
@@ -65,7 +60,7 @@ func (p *postgres) claiming(now *time.Time, b batch, w task.Want) claim {
 	case w.RunID != "":
 		pick, c.args = pgPickOfRun, append(c.args, w.RunID)
 	case low:
-		pick, c.args = pgPickFrom, append(c.args, f.priority, f.id)
+		pick, c.args = pgPickFrom, append(c.args, from.priority, from.id)
 	case w.Oldest > 0:
 		pick, c.args = pgPickAged, append(c.args, w.Oldest)
 	}
@@ -275,9 +270,6 @@ func (p *postgres) promote(ctx context.Context, limit int) (int, time.Duration, 
 	var next *int64
 	if err := p.pool.QueryRow(ctx, pgPromote, p.instant(), limit).Scan(&n, &next); err != nil {
 		return 0, 0, err
-	}
-	if n > 0 {
-		p.stirred()
 	}
 	if next == nil {
 		return n, 0, nil

@@ -89,9 +89,6 @@ func openPool(ctx context.Context, path, mode string, conns int) (*bun.DB, error
 	return bun.NewDB(pool, sqlitedialect.New()), nil
 }
 
-// stirred has nothing to do: claims always go from the start.
-func (s *sqlite) stirred() {}
-
 func (s *sqlite) close() error { return s.stmts.close() }
 
 // now is the clock of the process, which on one host is the database's: the

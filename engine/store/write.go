@@ -27,7 +27,6 @@ type made struct{ ready, held int }
 // another transaction runs again; so does what broke without an answer, hence fn
 // has to find out by itself that its work is there already.
 func (db *DB) write(ctx context.Context, fn func(ctx context.Context, tx txn) error) error {
-	defer db.hot.stirred()
 	return db.again(ctx, func() error {
 		return db.bun.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 			now, err := db.dialect.now(ctx, tx)
