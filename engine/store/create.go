@@ -51,10 +51,6 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 	} else if !errors.Is(err, ErrNotFound) {
 		return task.Created{}, err
 	}
-	tx, err := tx.turning(ctx, n)
-	if err != nil {
-		return task.Created{}, err
-	}
 	if n.Occurrence != nil {
 		o := *n.Occurrence
 		o.RunID = n.Run.ID
@@ -65,6 +61,10 @@ func (tx txn) createRun(ctx context.Context, n task.NewRun) (task.Created, error
 		if !fresh {
 			return tx.runOfOccurrence(ctx, o)
 		}
+	}
+	tx, err := tx.turning(ctx, n)
+	if err != nil {
+		return task.Created{}, err
 	}
 	return tx.makeRun(ctx, n)
 }
@@ -104,11 +104,16 @@ func (tx txn) makeRun(ctx context.Context, n task.NewRun) (task.Created, error) 
 
 // insertRun reports false when another run of the key is live.
 func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
-	row, err := tx.newRow(ctx, n)
+	row, err := draftRow(n)
 	if err != nil {
 		return false, err
 	}
-	res, err := tx.NewInsert().Model(&row).On(liveConflict).Returning("NULL").Exec(ctx)
+	rows := []runRow{row}
+	rows[0].stamp(tx.now)
+	if err := tx.previousPeriods(ctx, rows); err != nil {
+		return false, err
+	}
+	res, err := tx.NewInsert().Model(&rows).On(liveConflict).Returning("NULL").Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("insert the run: %w", err)
 	}
@@ -119,8 +124,9 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 // liveConflict leaves a run out when another one of its key is live.
 const liveConflict = "CONFLICT (job, upstream_key) WHERE status IN ('pending', 'running', 'waiting') DO NOTHING"
 
-// newRow is the row of a new run, without a version.
-func (tx txn) newRow(ctx context.Context, n task.NewRun) (runRow, error) {
+// draftRow is the row of a new run as far as it can be written ahead: without a version,
+// instants of the database and the period before its own.
+func draftRow(n task.NewRun) (runRow, error) {
 	connections, err := json.Marshal(n.Run.Connections)
 	if err != nil {
 		return runRow{}, err
@@ -131,7 +137,7 @@ func (tx txn) newRow(ctx context.Context, n task.NewRun) (runRow, error) {
 	row := runRow{
 		ID: n.Run.ID, Job: n.Run.Job, JobDigest: n.Run.JobDigest, JobCommit: n.Run.JobCommit, Key: n.Run.Key, Status: task.RunPending,
 		Trigger: n.Run.Trigger, DueAt: instant{n.Run.DueAt}, BaseDir: n.Run.BaseDir, Connections: connections,
-		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), CreatedAt: tx.now, Phase: task.PhaseMain,
+		Reason: clean(n.Run.Reason, maxLine), Priority: priority(n.Tasks), Phase: task.PhaseMain,
 		Actor: clean(n.Run.Actor, maxLine), RerunOf: n.Run.RerunOf, ParentTask: n.Run.ParentTask, TimeoutMS: n.Run.Timeout.Milliseconds(),
 		NotBefore: instant{n.NotBefore},
 	}
@@ -147,17 +153,20 @@ func (tx txn) newRow(ctx context.Context, n task.NewRun) (runRow, error) {
 	if row.Overrides, err = cleanJSON(n.Run.Overrides); err != nil {
 		return row, fmt.Errorf("keep the overrides: %w", err)
 	}
-	if row.DueAt.IsZero() {
-		row.DueAt = tx.now
-	}
 	if n.Occurrence != nil && n.Overlap != task.OverlapAllow {
 		row.Overlap = string(n.Overlap)
 	}
 	if c := n.Concurrency; c != nil {
 		row.TurnKey, row.TurnSlots = c.Key, c.Slots
 	}
-	row.PreviousPeriod, err = tx.previousPeriod(ctx, row)
-	return row, err
+	return row, nil
+}
+
+func (r *runRow) stamp(now instant) {
+	r.CreatedAt = now
+	if r.DueAt.IsZero() {
+		r.DueAt = now
+	}
 }
 
 func priority(tasks []task.NewTask) int {
@@ -259,13 +268,31 @@ func laterSteps(nodes []task.Node) int {
 
 // layTasks writes the steps as rows under the ids, and what they wait for.
 func (tx txn) layTasks(n task.NewRun, nodes []task.Node, ids []int64) ([]taskRow, []dependencyRow, error) {
+	rows, err := draftTasks(nodes, n.Run.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	return rows, tx.number(rows, n, nodes, ids), nil
+}
+
+// draftTasks writes the steps as rows as far as it can be done ahead: without ids and
+// instants.
+func draftTasks(nodes []task.Node, run string) ([]taskRow, error) {
 	rows := make([]taskRow, len(nodes))
-	var edges []dependencyRow
 	for i, node := range nodes {
 		var err error
-		if rows[i], err = tx.freeze(node, ids[i], n.Run.ID); err != nil {
-			return nil, nil, fmt.Errorf("freeze step %q: %w", node.Step, err)
+		if rows[i], err = freeze(node, run); err != nil {
+			return nil, fmt.Errorf("freeze step %q: %w", node.Step, err)
 		}
+	}
+	return rows, nil
+}
+
+// number gives the rows of steps their ids and instants, and returns what they wait for.
+func (tx txn) number(rows []taskRow, n task.NewRun, nodes []task.Node, ids []int64) []dependencyRow {
+	var edges []dependencyRow
+	for i, node := range nodes {
+		rows[i].ID, rows[i].RunAt, rows[i].CreatedAt = ids[i], tx.now, tx.now
 		if n.NotBefore.After(tx.now.Time) {
 			rows[i].RunAt = instant{n.NotBefore}
 		}
@@ -273,15 +300,15 @@ func (tx txn) layTasks(n task.NewRun, nodes []task.Node, ids []int64) ([]taskRow
 			edges = append(edges, dependencyRow{TaskID: ids[i], NeedsID: ids[b]})
 		}
 	}
-	return rows, edges, nil
+	return edges
 }
 
 // freeze writes a step as the row that is all the engine ever knows of it. A step
 // of a later phase is blocked until that begins.
-func (tx txn) freeze(n task.Node, id int64, run string) (taskRow, error) {
+func freeze(n task.Node, run string) (taskRow, error) {
 	row := taskRow{
-		ID: id, RunID: run, Step: n.Step, Type: n.Type, State: task.Blocked, Condition: n.Condition, Source: n.Source,
-		Priority: n.Priority, RunAt: tx.now, TimeoutMS: n.Timeout.Milliseconds(), Unmet: len(n.Before), CreatedAt: tx.now,
+		RunID: run, Step: n.Step, Type: n.Type, State: task.Blocked, Condition: n.Condition, Source: n.Source,
+		Priority: n.Priority, TimeoutMS: n.Timeout.Milliseconds(), Unmet: len(n.Before),
 		Phase: n.Phase, ContinueOnError: n.ContinueOnError, MaxParallel: n.MaxParallel, Placed: true,
 	}
 	if len(n.Before) == 0 && n.Condition == "" && n.Phase == task.PhaseMain {

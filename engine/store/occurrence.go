@@ -31,11 +31,14 @@ func (db *DB) Account(ctx context.Context, due []task.Accounted) ([]task.Created
 		due[i].Run = &n
 		runs++
 	}
+	drafts, err := draftRuns(due)
+	if err != nil {
+		return nil, err
+	}
 	var made []task.Created
-	var err error
 	for range tries {
 		err = db.write(ctx, func(ctx context.Context, tx txn) (err error) {
-			made, err = tx.account(ctx, due)
+			made, err = tx.account(ctx, due, drafts)
 			return err
 		})
 		if !errors.Is(err, errEnded) {

@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/schema"
 
 	"madeira/engine/task"
 )
 
 // entryPage is how many entries a statement names.
-const entryPage = 500
+const entryPage = 1000
 
 // FollowEntries implements scheduler.Store.
 func (db *DB) FollowEntries(ctx context.Context, entries []task.EntryID) ([]time.Time, error) {
@@ -48,30 +47,26 @@ func readWatermarks(ctx context.Context, db bun.IDB, entries []task.EntryID, int
 		Job, Entry string
 		Watermark  instant
 	}
-	err := db.NewRaw("SELECT job, entry, watermark FROM schedule_entry WHERE (job, entry) IN (VALUES ?)", tuples(entries)).Scan(ctx, &rows)
+	err := db.NewRaw(`SELECT u.column1 AS job, u.column2 AS entry,
+		(SELECT e.watermark FROM schedule_entry e WHERE e.job = u.column1 AND e.entry = u.column2) AS watermark FROM (?) AS u`, pairs(entries)).Scan(ctx, &rows)
 	if err != nil {
 		return fmt.Errorf("read %d watermarks: %w", len(entries), err)
 	}
 	for _, r := range rows {
-		into[task.EntryID{Job: r.Job, Entry: r.Entry}] = r.Watermark.Time
+		if !r.Watermark.IsZero() {
+			into[task.EntryID{Job: r.Job, Entry: r.Entry}] = r.Watermark.Time
+		}
 	}
 	return nil
 }
 
-// tuples is a list of entries: (job, entry), (job, entry), …
-type tuples []task.EntryID
-
-// AppendQuery writes the list into the text of a statement for bun.
-func (t tuples) AppendQuery(gen schema.QueryGen, b []byte) ([]byte, error) {
-	for i, e := range t {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = gen.Dialect().AppendString(append(b, '('), e.Job)
-		b = gen.Dialect().AppendString(append(b, ", "...), e.Entry)
-		b = append(b, ')')
+// pairs is what entries are, or what else is found by a job and a text.
+func pairs(entries []task.EntryID) relation {
+	r := relation{{kind: kindText}, {kind: kindText}}
+	for _, e := range entries {
+		r.add(e.Job, e.Entry)
 	}
-	return b, nil
+	return r
 }
 
 type entryRow struct {
@@ -89,7 +84,7 @@ func (tx txn) knowEntries(ctx context.Context, entries []task.EntryID) error {
 	for i, e := range entries {
 		rows[i] = entryRow{Job: e.Job, Entry: e.Entry, Watermark: tx.now, KnownSince: tx.now}
 	}
-	_, err := tx.NewInsert().Model(&rows).On("CONFLICT (job, entry) DO NOTHING").Returning("NULL").Exec(ctx)
+	_, err := insertMany(ctx, tx, rows, "ON CONFLICT (job, entry) DO NOTHING")
 	return err
 }
 

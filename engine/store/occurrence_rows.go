@@ -9,13 +9,19 @@ import (
 	"madeira/engine/task"
 )
 
+// newTasks is a new run whose row is written, with its steps.
+type newTasks struct {
+	*task.NewRun
+	row *runRow
+	draft
+	turn bool // it waits for its turn
+}
+
 // batchRows are the rows of new runs beside those of run itself.
 type batchRows struct {
+	runs  []newTasks
 	keys  []runKeyRow
 	turns []turnRow
-	begin []string // runs that begin at once
-	runs  []task.NewRun
-	laid  [][]task.Node
 	count int // tasks
 }
 
@@ -28,20 +34,22 @@ type runKeyRow struct {
 	RunID   string `bun:"run_id"`
 }
 
-func (b *batchRows) add(tx txn, n task.NewRun, row runRow, nodes []task.Node) {
+func (b *batchRows) add(n newTasks, now instant) {
 	if n.Run.Key != "" {
 		b.keys = append(b.keys, runKeyRow{Job: n.Run.Job, Key: n.Run.Key, Version: 1, RunID: n.Run.ID})
 	}
-	if n.NotBefore.After(tx.now.Time) {
-		b.turns = append(b.turns, turnRow{
-			RunID: n.Run.ID, Job: n.Run.Job, Overlap: queues(n), Priority: row.Priority, DueAt: row.DueAt, NotBefore: instant{n.NotBefore},
-			Outcome: string(n.Occurrence.Outcome), Reason: clean(n.Occurrence.Reason, maxLine), Since: tx.now,
-		})
-	} else {
-		b.begin = append(b.begin, n.Run.ID)
+	if n.turn {
+		row := turnRow{
+			RunID: n.Run.ID, Job: n.Run.Job, Overlap: queues(*n.NewRun), Priority: n.row.Priority, DueAt: n.row.DueAt, NotBefore: instant{n.NotBefore},
+			Outcome: string(n.Occurrence.Outcome), Reason: clean(n.Occurrence.Reason, maxLine), Since: now,
+		}
+		if n.Concurrency != nil {
+			row.Key, row.Slots = n.Concurrency.Key, n.Concurrency.Slots
+		}
+		b.turns = append(b.turns, row)
 	}
-	b.runs, b.laid = append(b.runs, n), append(b.laid, nodes)
-	b.count += len(nodes)
+	b.runs = append(b.runs, n)
+	b.count += len(n.nodes)
 }
 
 func (b *batchRows) insert(ctx context.Context, tx txn) error {
@@ -54,29 +62,71 @@ func (b *batchRows) insert(ctx context.Context, tx txn) error {
 	}
 	tasks := make([]taskRow, 0, b.count)
 	var edges []dependencyRow
-	for i, n := range b.runs {
-		rows, needs, err := tx.layTasks(n, b.laid[i], ids[:len(b.laid[i])])
-		if err != nil {
-			return fmt.Errorf("make a run of %s: %w", n.Run.Job, err)
+	places := placeRows{ready: make([]readyRow, 0, len(b.runs))}
+	for _, n := range b.runs {
+		needs := tx.number(n.tasks, *n.NewRun, n.nodes, ids[:len(n.nodes)])
+		if !n.turn {
+			places.add(n.tasks, n.nodes, tx.now)
 		}
-		ids = ids[len(b.laid[i]):]
-		tasks, edges = append(tasks, rows...), append(edges, needs...)
+		ids = ids[len(n.nodes):]
+		tasks, edges = append(tasks, n.tasks...), append(edges, needs...)
 	}
-	err = insertAll(ctx, tx.Tx, b.keys, 2000)
-	if err == nil {
-		err = insertAll(ctx, tx.Tx, b.turns, 1000)
+	var all bulks
+	for _, err := range []error{
+		addRows(&all, tx, b.keys), addRows(&all, tx, b.turns), addRows(&all, tx, tasks), addRows(&all, tx, edges),
+		addRows(&all, tx, places.ready), addRows(&all, tx, places.held), addRows(&all, tx, places.undecided),
+	} {
+		if err != nil {
+			return fmt.Errorf("make %d runs: %w", len(b.runs), err)
+		}
 	}
-	if err == nil {
-		err = insertAll(ctx, tx.Tx, tasks, 500)
-	}
-	if err == nil {
-		err = insertAll(ctx, tx.Tx, edges, 2000)
-	}
-	if err != nil {
+	if _, err := tx.dialect.insert(ctx, tx.Tx, all); err != nil {
 		return fmt.Errorf("insert what belongs to %d runs: %w", len(b.runs), err)
 	}
-	if len(b.begin) == 0 {
-		return nil
+	return nil
+}
+
+// placeRows are where claims and decisions find the tasks of runs that begin: what
+// placeRuns writes of those that are there already.
+type placeRows struct {
+	ready     []readyRow
+	held      []limitRow
+	undecided []openRow
+}
+
+type readyRow struct {
+	bun.BaseModel `bun:"table:task_ready"`
+
+	TaskID   int64  `bun:"task_id"`
+	Type     string `bun:"type"`
+	Priority int    `bun:"priority"`
+	RunID    string `bun:"run_id"`
+}
+
+type limitRow struct {
+	bun.BaseModel `bun:"table:task_held"`
+
+	TaskID   int64   `bun:"task_id"`
+	Gate     string  `bun:"gate"`
+	Priority int     `bun:"priority"`
+	Since    instant `bun:"since"`
+}
+
+type openRow struct {
+	bun.BaseModel `bun:"table:task_undecided"`
+
+	TaskID int64 `bun:"task_id"`
+}
+
+func (p *placeRows) add(rows []taskRow, nodes []task.Node, now instant) {
+	for i, r := range rows {
+		switch {
+		case r.State == task.Pending && r.Limits == nil:
+			p.ready = append(p.ready, readyRow{TaskID: r.ID, Type: r.Type, Priority: r.Priority, RunID: r.RunID})
+		case r.State == task.Pending:
+			p.held = append(p.held, limitRow{TaskID: r.ID, Gate: gateLimit + nodes[i].Limits[0].Key, Priority: r.Priority, Since: now})
+		case r.Unmet == 0 && r.Phase == task.PhaseMain:
+			p.undecided = append(p.undecided, openRow{TaskID: r.ID})
+		}
 	}
-	return tx.placeRuns(ctx, b.begin)
 }

@@ -76,6 +76,10 @@ type dialect interface {
 	now(ctx context.Context, tx bun.IDB) (instant, error)
 	// reserve returns n ids for new tasks, ascending.
 	reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, error)
+	// insert writes rows, and returns how many of the last ones it wrote.
+	insert(ctx context.Context, tx bun.Tx, all bulks) (int, error)
+	// steady keeps plans for the rest of the transaction from going through whole tables.
+	steady(ctx context.Context, tx bun.Tx) error
 	// forUpdate ends a SELECT whose rows the transaction goes on to write.
 	forUpdate() string
 	// skipLocked is forUpdate without waiting: rows that somebody else holds are left out.

@@ -145,8 +145,14 @@ func (p *postgres) now(ctx context.Context, tx bun.IDB) (instant, error) {
 
 func (p *postgres) reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, error) {
 	ids := make([]int64, 0, n)
-	err := tx.NewRaw("SELECT nextval(pg_get_serial_sequence('task_queue', 'id')) AS id FROM generate_series(1, ?) ORDER BY 1", n).Scan(ctx, &ids)
+	err := tx.NewRaw("SELECT nextval(s.name) AS id FROM (SELECT pg_get_serial_sequence('task_queue', 'id')::regclass AS name OFFSET 0) AS s, generate_series(1, ?) ORDER BY 1", n).Scan(ctx, &ids)
 	return ids, err
+}
+
+// steady keeps the plans what they are with empty and with full tables.
+func (p *postgres) steady(ctx context.Context, tx bun.Tx) error {
+	_, err := tx.ExecContext(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off")
+	return err
 }
 
 // forUpdate is needed here because two transactions may advance the same rows.

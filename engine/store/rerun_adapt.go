@@ -87,10 +87,11 @@ func (tx txn) renew(ctx context.Context, c *copying, s oldStep) (document, error
 	}
 	n := *now
 	n.Phase = cmp.Or(n.Phase, task.PhaseMain)
-	row, err := tx.freeze(task.Node{NewTask: n}, c.ids[s.Step], c.run)
+	row, err := freeze(task.Node{NewTask: n}, c.run)
 	if err != nil {
 		return nil, fmt.Errorf("freeze step %s: %w", s.Step, err)
 	}
+	row.ID = c.ids[s.Step]
 	_, err = tx.NewUpdate().Model(&row).WherePK().
 		Column("type", "payload", "refs", "source", "priority", "retry", "timeout_ms", "condition", "continue_on_error", "for_each", "max_parallel", "elements", "limits", "circuit").
 		Returning("NULL").Exec(ctx)

@@ -114,6 +114,9 @@ func (s *sqlite) forUpdate() string { return "" }
 
 func (s *sqlite) skipLocked() string { return "" }
 
+// steady has nothing to do: there are no statistics that change a plan.
+func (s *sqlite) steady(context.Context, bun.Tx) error { return nil }
+
 // alone has nothing to do: a transaction that writes is.
 func (s *sqlite) alone(context.Context, bun.Tx, int64) error { return nil }
 

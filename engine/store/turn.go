@@ -52,10 +52,12 @@ func (tx txn) turning(ctx context.Context, runs ...task.NewRun) (txn, error) {
 	return tx, nil
 }
 
-// countsForOverlap are the runs r of the job ? that due times wait for or give way
-// to, as of ?: live ones that no other run started and that are not put off.
-const countsForOverlap = `r.job = ? AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL
-	AND NOT EXISTS (SELECT 1 FROM run_turn w WHERE w.run_id = r.id AND w.not_before > ?)`
+// liveOf are the runs l of a job that due times wait for or give way to, as of ?: live
+// ones that no other run started and that are not put off.
+func liveOf(job string) string {
+	return `(SELECT r.id, r.created_at FROM run r WHERE r.job = ` + job + ` AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL
+		AND (SELECT 1 FROM run_turn w WHERE w.run_id = r.id AND w.not_before > ? LIMIT 1) IS NULL` + byLiveIndex + ` LIMIT 10000) AS l`
+}
 
 // givesWay records a due time as skipped when a run of its job is live.
 func (tx txn) givesWay(ctx context.Context, n task.NewRun) (task.Created, bool, error) {
@@ -63,14 +65,16 @@ func (tx txn) givesWay(ctx context.Context, n task.NewRun) (task.Created, bool, 
 		return task.Created{}, false, nil
 	}
 	var live []string
-	err := tx.NewRaw("SELECT CAST(r.id AS text) FROM run r WHERE "+countsForOverlap+" ORDER BY r.created_at, r.id LIMIT 1", n.Run.Job, tx.now).Scan(ctx, &live)
+	err := tx.NewRaw("SELECT CAST(l.id AS text) FROM "+liveOf("?")+" ORDER BY l.created_at, l.id LIMIT 1", n.Run.Job, tx.now).Scan(ctx, &live)
 	if err != nil || len(live) == 0 {
 		return task.Created{}, false, err
 	}
-	made := task.Created{Existing: true, Outcome: task.DueSkipped, Reason: "run " + live[0] + " is live (overlap: skip)"}
+	made := task.Created{Existing: true, Outcome: task.DueSkipped, Reason: givesWayTo(live[0])}
 	err = tx.exec(ctx, "UPDATE occurrence SET outcome = ?, reason = ?, run_id = NULL WHERE run_id = ?", made.Outcome, made.Reason, n.Run.ID)
 	return made, true, err
 }
+
+func givesWayTo(run string) string { return "run " + run + " is live (overlap: skip)" }
 
 // enterTurn lets a new run begin, now or when its turn comes, and says what that
 // means for its due time.

@@ -71,10 +71,10 @@ const (
 	dueNow = "(q.not_before IS NULL OR q.not_before <= ?) AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.gate = 'job:' || q.job)"
 
 	// firstOfJob is of runs for which no other of their job is at work, or before
-	// them in the line.
-	firstOfJob = `NOT EXISTS (SELECT 1 FROM run_turn p WHERE NOT p.child AND p.job = q.job AND (p.due_at, p.run_id) < (q.due_at, q.run_id) AND (p.not_before IS NULL OR p.not_before <= ?))
-		AND NOT EXISTS (SELECT 1 FROM run r WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id
-			AND NOT EXISTS (SELECT 1 FROM run_turn w WHERE w.run_id = r.id))`
+	// them in the line. Each is looked up, as in eachHas.
+	firstOfJob = `(SELECT 1 FROM run_turn p WHERE NOT p.child AND p.job = q.job AND (p.due_at, p.run_id) < (q.due_at, q.run_id) AND (p.not_before IS NULL OR p.not_before <= ?) LIMIT 1) IS NULL
+		AND (SELECT 1 FROM run r WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id
+			AND (SELECT 1 FROM run_turn w WHERE w.run_id = r.id LIMIT 1) IS NULL` + byLiveIndex + ` LIMIT 1) IS NULL`
 
 	inOrder = " ORDER BY q.priority, q.run_id LIMIT ?"
 

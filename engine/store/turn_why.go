@@ -40,9 +40,9 @@ func turnsOf(ctx context.Context, db bun.IDB, runs []string, now instant) (map[s
 	var rows []waiterFacts
 	err := db.NewRaw(`SELECT `+turnColumns+`, q.overlap, q.not_before,
 		EXISTS (SELECT 1 FROM hold h WHERE h.gate = 'job:' || q.job) AS paused,
-		coalesce(CASE WHEN q.overlap THEN (SELECT CAST(r.id AS text) FROM run r LEFT JOIN run_turn w ON w.run_id = r.id
-			WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id
-			AND (w.run_id IS NULL OR (w.due_at, w.run_id) < (q.due_at, q.run_id) AND (w.not_before IS NULL OR w.not_before <= ?0))
+		coalesce(CASE WHEN q.overlap THEN (SELECT CAST(r.id AS text) FROM (SELECT r.id, r.due_at FROM run r
+				WHERE r.job = q.job AND r.status IN ('pending', 'running', 'waiting') AND r.parent_task IS NULL AND r.id <> q.run_id`+byLiveIndex+` LIMIT 10000) AS r
+			LEFT JOIN run_turn w ON w.run_id = r.id WHERE (w.run_id IS NULL OR (w.due_at, w.run_id) < (q.due_at, q.run_id) AND (w.not_before IS NULL OR w.not_before <= ?0))
 			ORDER BY w.run_id IS NOT NULL, r.due_at DESC, r.id DESC LIMIT 1) END, '') AS live,
 		coalesce((SELECT CAST(a.run_id AS text) FROM run_turn a WHERE a.key = q.key AND NOT a.overlap AND (a.priority, a.run_id) < (q.priority, q.run_id)
 			AND (a.not_before IS NULL OR a.not_before <= ?0) ORDER BY a.priority, a.run_id LIMIT 1), '') AS ahead,
