@@ -106,7 +106,7 @@ var codes = []Code{
 	{"expr.bare", "The whole text is one expression here. Write it without ${{ }}."},
 	{"expr.needed", "Only what a step left can stand here. Write an expression such as ${{ steps.bill.outputs.file }}."},
 	{"expr.not_allowed", "An expression cannot stand here. Write the value itself."},
-	{"expr.shell_context", "A program is a list: its name and its arguments. No shell reads it, so a value is one argument whatever is in it."},
+	{"expr.shell_context", "A program is a list: its name and its arguments. No shell reads it, so a value is one argument whatever is in it. Where the program is a shell, the text behind its -c takes no values: write \"$1\" there and the value behind the text, or use env."},
 	{"expr.sql_context", "A value never becomes part of SQL. Write :name in the statement and give the value under args."},
 
 	{"connection.unknown", "madeira.yaml has no connection of this name."},

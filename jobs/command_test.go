@@ -61,3 +61,23 @@ func TestBadInput_ProgramsAndSecrets(t *testing.T) {
 		})
 	}
 }
+
+func TestCheck_ValuesStandBehindWhatAShellRuns(t *testing.T) {
+	t.Parallel()
+	for _, run := range []string{
+		`[sh, -c, 'echo "$1"', sh, "${{ inputs.name }}"]`,
+		`[env, "A=${{ inputs.name }}", bash, -euo, pipefail, -c, 'echo "$A"', bash, "${{ inputs.name }}"]`,
+		`[bash, ./settle.sh, -c, "${{ inputs.name }}"]`,
+		`[./settle, -c, "${{ inputs.name }}"]`,
+		`[python3, ./settle.py, -c, "${{ inputs.name }}"]`,
+		`[python3, -c, "import sys", -c, "${{ inputs.name }}"]`,
+		`[perl, -Mstrict, -e, "print @ARGV", "${{ inputs.name }}"]`,
+		`[timeout, "5", ./settle, "${{ inputs.name }}"]`,
+		`[sh, -c]`,
+		`[python3, -c]`,
+	} {
+		if checked, problems := commandJob(t, "  - {id: a, run: "+run+"}\n"); len(checked) != 1 {
+			t.Errorf("%s: %v, want it accepted", run, problems)
+		}
+	}
+}

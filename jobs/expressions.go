@@ -69,6 +69,9 @@ func (c *checker) settings(i int, env expr.Env) {
 		w.skip = func(pointer string) bool { return pointer == child(at, "inputs") }
 		c.callInputs(i, env)
 	}
+	if s.Uses == commandType {
+		c.shellText(s)
+	}
 	w.from(s.schema, c.doc, at)
 	if s.Uses == commandType {
 		c.commandValues(i, &w)
