@@ -106,7 +106,7 @@ func (c *checker) columnsOf(i int) Columns {
 func (c *checker) rowsOf(pointer string) []Column {
 	ref := c.alone[pointer]
 	i, ok := c.byID[ref.Step]
-	if !ok || c.lists[ref.Step] {
+	if !ok {
 		return nil
 	}
 	return c.columnsOf(i).Left[ref.Output]
