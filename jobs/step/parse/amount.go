@@ -13,6 +13,7 @@ type fault uint8
 const (
 	fine fault = iota
 	faultMissing
+	faultNeither // both fields of plus and minus are empty
 	faultDamaged
 	faultMap
 	faultCurrency

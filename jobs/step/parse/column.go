@@ -89,11 +89,20 @@ func (c *column) column() dataset.Column {
 }
 
 // read appends the value of a record to the vector. On a fault nothing is
-// appended, and value is what the fault is about.
-func (c *column) read(v *dataset.Vector, b *block, first int, p place, batch *dataset.Batch) (value []byte, wrong fault) {
+// appended, and value is what the fault is about; in says where in the record it
+// stands.
+func (c *column) read(v *dataset.Vector, b *block, first int, p place, batch *dataset.Batch) (value []byte, in int, wrong fault) {
 	if p.plus >= 0 {
 		return c.readTwo(v, b, first, p)
 	}
+	value, wrong = c.readOne(v, b, first, p, batch)
+	if wrong == faultSign {
+		return value, p.sign, wrong
+	}
+	return value, p.from, wrong
+}
+
+func (c *column) readOne(v *dataset.Vector, b *block, first int, p place, batch *dataset.Batch) (value []byte, wrong fault) {
 	if p.from >= 0 {
 		value = c.clean(b.field(first + p.from))
 	}
@@ -191,36 +200,36 @@ func (c *column) signed(n int64, sign []byte) (int64, fault) {
 
 // readTwo reads an amount that is in one column when it comes in and in another
 // when it goes out. Whether the second one has a minus of its own is declared.
-func (c *column) readTwo(v *dataset.Vector, b *block, first int, p place) (value []byte, wrong fault) {
+func (c *column) readTwo(v *dataset.Vector, b *block, first int, p place) (value []byte, in int, wrong fault) {
 	plus, minus := c.clean(b.field(first+p.plus)), c.clean(b.field(first+p.minus))
 	if len(plus)+len(minus) == 0 {
 		if c.required {
-			return nil, faultMissing
+			return nil, p.plus, faultNeither
 		}
 		v.AppendNull()
-		return nil, fine
+		return nil, p.plus, fine
 	}
-	var in, out int64
+	var incoming, outgoing int64
 	if len(plus) > 0 {
-		if in, wrong = c.readAmount(plus, nil); wrong != fine {
-			return plus, wrong
+		if incoming, wrong = c.readAmount(plus, nil); wrong != fine {
+			return plus, p.plus, wrong
 		}
 	}
 	if len(minus) > 0 {
-		if out, wrong = c.readAmount(minus, nil); wrong != fine {
-			return minus, wrong
+		if outgoing, wrong = c.readAmount(minus, nil); wrong != fine {
+			return minus, p.minus, wrong
 		}
 	}
 	switch {
-	case in < 0:
-		return plus, faultSigned
-	case c.set.Signed && out > 0, !c.set.Signed && out < 0:
-		return minus, faultSigned
-	case out > 0:
-		out = -out
+	case incoming < 0:
+		return plus, p.plus, faultSigned
+	case c.set.Signed && outgoing > 0, !c.set.Signed && outgoing < 0:
+		return minus, p.minus, faultSigned
+	case outgoing > 0:
+		outgoing = -outgoing
 	}
-	v.AppendInt(in + out)
-	return nil, fine
+	v.AppendInt(incoming + outgoing)
+	return nil, p.plus, fine
 }
 
 // unpriced reports whether row i has an amount whose currency is empty.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"madeira/jobs/dataset"
 	"madeira/jobs/step"
@@ -72,13 +73,15 @@ func (n *namer) name(name string, kinds []dataset.Kind, at ...string) {
 	}
 }
 
-// formula collects the names in a formula. One that cannot be read has none.
+// formula collects the names in a formula. One that cannot be read has none, and
+// neither has a single word that no column can be called, such as CNY: the plan says
+// how a text is written.
 func (n *namer) formula(src string, kinds []dataset.Kind, at ...string) {
 	if src == "" {
 		return
 	}
 	g, err := newGrammar(src, dataset.Schema{})
-	if err != nil {
+	if err != nil || len(g.tokens) == 1 && strings.ToLower(src) != src {
 		return
 	}
 	for i, t := range g.tokens {

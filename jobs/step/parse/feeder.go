@@ -23,6 +23,7 @@ type feeder struct {
 	free     chan *block
 	declared *declared
 	notes    []string // for the report
+	cut      error    // the first part without the line that ends its rows; nil: none
 	err      error    // why it ended; nil: at the end of the last part
 }
 
@@ -96,6 +97,9 @@ func (f *feeder) part(ctx context.Context, p part) (err error) {
 	f.note(s, head, rows)
 	if err == nil && s.unended && set.LastLine == "ended" {
 		err = step.PermanentCode("parse.incomplete", fmt.Errorf("%s: its last line, %d, has no line end; the upload may be cut", p.name, s.line-1))
+	}
+	if end := set.End; err == nil && f.cut == nil && end != nil && end.Required && s.ended == 0 {
+		f.cut = step.PermanentCode("parse.incomplete", fmt.Errorf("%s: no line matches end, %q; the last one read is %d, and the file may be cut: fetch it again, or say end: {match: …, required: false} if whole files can lack that line", p.name, end.Match, max(head.line, s.line-1)))
 	}
 	return err
 }

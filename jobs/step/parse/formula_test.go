@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"madeira/jobs/dataset"
+	"madeira/jobs/step"
 )
 
 // sampleRow is one row of every kind, and a null.
@@ -98,6 +99,16 @@ func TestFormula_Refuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %+v, error %v, want %q", src, n, err, want)
 		}
+	}
+}
+
+// TestFormula_SaysHowATextIsWritten forgets the quotes of a constant.
+func TestFormula_SaysHowATextIsWritten(t *testing.T) {
+	t.Parallel()
+	got := draftColumns(step.Draft{Settings: []byte(`{"columns": {"ccy": {"value": "CNY", "type": "currency"}}}`)})
+	const want = `column ccy: value: "CNY": no column "CNY"; there are "ccy"; if it is a text, write '"CNY"'`
+	if len(got.Named) != 0 || len(got.Wrong) != 1 || got.Wrong[0].Text != want {
+		t.Errorf("named %v, wrong %v; want %s", got.Named, got.Wrong, want)
 	}
 }
 

@@ -229,7 +229,7 @@ func unescape(text string) []byte {
 func (g *grammar) name(name string) (*node, error) {
 	at := g.schema.Index(name)
 	if at < 0 {
-		return nil, fmt.Errorf("%q: no column %q; there are %s", g.src, name, quoted(g.schema.Names()))
+		return nil, fmt.Errorf("%q: no column %q; there are %s; if it is a text, write '%q'", g.src, name, quoted(g.schema.Names()), name)
 	}
 	g.tokens = g.tokens[1:]
 	c := g.schema.Columns[at]

@@ -72,7 +72,7 @@ func parseFile(ctx context.Context, in step.Input, p *plan, file step.FileReader
 	if err != nil && !errors.As(err, &permanent) {
 		return step.Output{}, err
 	}
-	res := &result{plan: p, notes: f.notes, tally: y.tally, rejects: refused, verdicts: y.tally.verdicts(f.declared), refused: err}
+	res := &result{plan: p, notes: f.notes, tally: y.tally, rejects: refused, verdicts: y.tally.verdicts(f.declared), cut: f.cut, refused: err}
 	if err == nil {
 		err = res.judge()
 	}
@@ -94,6 +94,7 @@ type result struct {
 	tally    *tally
 	rejects  *rejects
 	verdicts []verdict
+	cut      error // says that the line is missing that ends the rows; nil: it is there
 	refused  error // why the file as a whole is refused
 }
 
@@ -106,6 +107,10 @@ func (r *result) judge() error {
 			r.refused = step.PermanentCode("parse.incomplete", fmt.Errorf("%s: control %s: no line declares it; the file may be cut: fetch it again", name, v.Name))
 			return r.refused
 		}
+	}
+	if r.cut != nil {
+		r.refused = r.cut
+		return r.refused
 	}
 	if n, most := r.rejects.count, r.plan.set.Rejects.Max; n > most {
 		r.refused = step.PermanentCode("parse.rejects", fmt.Errorf("%s. Row refused (%d of at most %d allowed). See %s", r.rejects.texts[0], n, most, rejectsName))

@@ -32,8 +32,10 @@ func newPlan(set *settings) (*plan, error) {
 	if p.skip, err = newLineMatcher("skip_rows", set.SkipRows); err != nil {
 		return nil, err
 	}
-	if p.end, err = newLineMatcher("end", set.End); err != nil {
-		return nil, err
+	if set.End != nil {
+		if p.end, err = newLineMatcher("end", &set.End.matchSetting); err != nil {
+			return nil, err
+		}
 	}
 	if p.key == nil && slices.ContainsFunc(set.Columns, func(c columnSetting) bool { return c.Name == keyColumn }) {
 		p.key = []string{keyColumn}

@@ -115,6 +115,8 @@ func (c *column) explain(wrong fault, value []byte) (rule, message string) {
 	switch wrong {
 	case faultMissing:
 		return "parse.required", "it is empty"
+	case faultNeither:
+		return "parse.required", fmt.Sprintf("it is empty, and so is %s", c.set.Minus)
 	case faultNull:
 		return "parse.required", fmt.Sprintf("a part of %s is empty", c.set.Value)
 	case faultDamaged:

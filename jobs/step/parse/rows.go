@@ -160,9 +160,8 @@ func (y *rows) typed(b *block, rec *record, first int) error {
 	batch := y.batch
 	for _, i := range y.plan.order {
 		c := &y.plan.columns[i]
-		if value, wrong := c.read(&batch.Columns[i], b, first, y.head.places[i], batch); wrong != fine {
-			one := y.fault(c, y.head.places[i], wrong, value)
-			return y.refuse(b, rec, one)
+		if value, in, wrong := c.read(&batch.Columns[i], b, first, y.head.places[i], batch); wrong != fine {
+			return y.refuse(b, rec, y.fault(c, in, wrong, value))
 		}
 	}
 	for _, i := range y.plan.formulas {
@@ -171,12 +170,12 @@ func (y *rows) typed(b *block, rec *record, first int) error {
 			if value == nil {
 				value = []byte(c.set.Value)
 			}
-			return y.refuse(b, rec, y.fault(c, place{-1, -1, -1, -1}, wrong, value))
+			return y.refuse(b, rec, y.fault(c, -1, wrong, value))
 		}
 	}
 	for _, i := range y.plan.priced {
 		if c := &y.plan.columns[i]; c.unpriced(&batch.Columns[i], batch, len(batch.Lines)) {
-			return y.refuse(b, rec, y.fault(c, y.head.places[i], faultNoCurrency, nil))
+			return y.refuse(b, rec, y.fault(c, max(y.head.places[i].from, y.head.places[i].plus), faultNoCurrency, nil))
 		}
 	}
 	batch.Lines = append(batch.Lines, rec.line)
@@ -186,11 +185,10 @@ func (y *rows) typed(b *block, rec *record, first int) error {
 	return nil
 }
 
-func (y *rows) fault(c *column, p place, wrong fault, value []byte) *reject {
-	one := &reject{name: c.set.Name, column: max(p.from, p.plus, p.minus) + 1}
-	if wrong == faultSign {
-		one.column = p.sign + 1
-	}
+// fault says what is wrong with a value of c; in is its field of the record, -1
+// when it is of none.
+func (y *rows) fault(c *column, in int, wrong fault, value []byte) *reject {
+	one := &reject{name: c.set.Name, column: in + 1}
 	if one.column > 0 && one.column <= len(y.head.names) {
 		one.name = y.head.names[one.column-1]
 	}

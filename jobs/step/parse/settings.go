@@ -20,7 +20,7 @@ type settings struct {
 	CSV      csvSettings   `json:"csv"`
 	Header   headerSetting `json:"header"`
 	SkipRows *matchSetting `json:"skip_rows"`
-	End      *matchSetting `json:"end"`
+	End      *endSetting   `json:"end"`
 	Columns  columnList    `json:"columns"`
 	Key      []string      `json:"key"`
 	Ragged   string        `json:"ragged"`
@@ -42,6 +42,19 @@ type csvSettings struct {
 
 type matchSetting struct {
 	Match string `json:"match"`
+}
+
+// endSetting is the line that a whole file has, unless Required says false.
+type endSetting struct {
+	matchSetting
+	Required bool `json:"required"`
+}
+
+// UnmarshalJSON requires the line where nothing is said.
+func (e *endSetting) UnmarshalJSON(raw []byte) error {
+	type plain endSetting
+	e.Required = true
+	return json.Unmarshal(raw, (*plain)(e))
 }
 
 // headerSetting is "none", an object, or left out: the first line that is not

@@ -84,3 +84,35 @@ func TestParse_RefusesTwoNamesOfOneField(t *testing.T) {
 		wantPermanent(t, err, "parse.columns", `column net: plus "Amount" and minus `+strings.ReplaceAll(minus, "`", `"`)+` are the same field of the line`)
 	}
 }
+
+func TestParse_NamesTheColumnOfTheTwoThatIsWrong(t *testing.T) {
+	t.Parallel()
+	const amount = "{`columns`: {`net`: {`plus`: `in`, `minus`: `out`, `type`: `money`, `currency`: `EUR`}}}"
+	for content, want := range map[string]string{
+		"in,out\nx,1.00\n":    `column 1 "in": "x" is not an amount`,
+		"in,out\n1.00,x\n":    `column 2 "out": "x" is not an amount`,
+		"in,out\n-1.00,2\n":   `column 1 "in": "-1.00" has a sign of its own`,
+		"in,out\n1,-2.00\n":   `column 2 "out": "-2.00" has a sign of its own`,
+		"out,in\nx,1.00\n":    `column 1 "out": "x" is not an amount`,
+		"out,in\n1.00,x\n":    `column 2 "in": "x" is not an amount`,
+		"out,in\n-2.00,\n":    `column 1 "out": "-2.00" has a sign of its own`,
+		"out,in\n1.234,\n":    `column 1 "out": "1.234" has more than 2 decimals`,
+		"out,in,id\n,,1\n":    `column 2 "in": it is empty, and so is "out"`,
+		"out,in\n1,-2.00\n":   `column 2 "in": "-2.00" has a sign of its own`,
+		"in,id,out\n1,7,2-\n": `column 3 "out": "2-" is not an amount`,
+	} {
+		_, _, err := parse(t, "statement.csv", content, amount)
+		wantPermanent(t, err, "parse.rejects", "statement.csv: line 2 (row 1), "+want)
+	}
+}
+
+func TestParse_WritesTheWrongOneOfTwoColumnsToTheRejects(t *testing.T) {
+	t.Parallel()
+	kit, out, err := parse(t, "statement.csv", "id,in,out,note\n1,1.00,x,a\n", "{`rejects`: {`max`: 1}, `columns`: {`net`: {`plus`: `in`, `minus`: `out`, `type`: `money`, `currency`: `EUR`}}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rejectsIn(t, kit, out); len(got) != 1 || !reflect.DeepEqual(got[0][4:7], []string{"3", "out", "parse.amount"}) {
+		t.Errorf("rejects.csv = %q, want column 3, out, parse.amount", got)
+	}
+}
