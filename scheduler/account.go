@@ -12,17 +12,9 @@ import (
 	"madeira/jobs"
 )
 
-// A share is what one entry has in a batch.
-type share struct {
-	*entry
-	due  []task.Accounted
-	more bool  // there are further due times
-	err  error // of the schedule, behind these
-}
-
 // follow accounts for due times of the entries up to now. Of what came while no
 // scheduler ran it does a batch, and leaves the rest for the next time.
-func (s *Scheduler) follow(ctx context.Context, list []*entry, now time.Time) error {
+func (s *Scheduler) follow(ctx context.Context, w *writing, list []*entry, now time.Time) error {
 	marks, err := s.marks(ctx, list)
 	if err != nil {
 		return fmt.Errorf("read the watermarks: %w", err)
@@ -38,30 +30,21 @@ func (s *Scheduler) follow(ctx context.Context, list []*entry, now time.Time) er
 	if err != nil {
 		return err
 	}
-	var batch []share
-	runs, notes, full := 0, 0, false
+	b, full := batch{now: now}, false
 	for _, e := range list {
 		if full && e.lagging {
 			s.await(e, e.at)
 			continue
 		}
-		part := s.decide(ctx, e, Span{After: e.mark, UpTo: now, Pauses: pauses[e.job.Name], Lagging: e.lagging, Since: s.since})
-		for _, d := range part.due {
-			if d.Run != nil {
-				runs++
-			} else {
-				notes++
-			}
-		}
-		batch = append(batch, part)
-		if runs >= maxBatch || notes >= 10*maxBatch {
-			if err := s.settle(ctx, batch, now); err != nil {
+		b.add(s.decide(ctx, e, Span{After: e.mark, UpTo: now, Pauses: pauses[e.job.Name], Lagging: e.lagging, Since: s.since}))
+		if b.full() {
+			if err := w.write(ctx, b); err != nil {
 				return err
 			}
-			batch, runs, notes, full = nil, 0, 0, true
+			b, full = batch{now: now}, true
 		}
 	}
-	return s.settle(ctx, batch, now)
+	return w.write(ctx, b)
 }
 
 // pauses returns the pauses that go on after an instant, by job.
@@ -127,40 +110,6 @@ func Offset(job string, e jobs.Entry) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64(sum[:]) % uint64(e.Jitter))
 }
 
-// settle writes a batch. Where the database refuses the whole, each entry is on its
-// own, and one that fails rests.
-func (s *Scheduler) settle(ctx context.Context, batch []share, now time.Time) error {
-	var all []task.Accounted
-	for _, part := range batch {
-		all = append(all, part.due...)
-	}
-	if len(all) > 0 {
-		err := s.write(ctx, all)
-		if err != nil {
-			if _, gone := s.store.Now(ctx); gone != nil {
-				return err
-			}
-			s.apart(ctx, batch)
-		}
-	}
-	for _, part := range batch {
-		s.settled(ctx, part, now)
-	}
-	return nil
-}
-
-// apart writes each due time on its own, up to the first of an entry that fails.
-func (s *Scheduler) apart(ctx context.Context, batch []share) {
-	for i, part := range batch {
-		for n, d := range part.due {
-			if err := s.write(ctx, []task.Accounted{d}); err != nil {
-				batch[i].due, batch[i].err = part.due[:n], err
-				break
-			}
-		}
-	}
-}
-
 // settled finds out when an entry has to be looked at again.
 func (s *Scheduler) settled(ctx context.Context, part share, now time.Time) {
 	e, err := part.entry, part.err
@@ -181,27 +130,6 @@ func (s *Scheduler) settled(ctx context.Context, part share, now time.Time) {
 		e.at = now.Add(catchUpSleep)
 	}
 	s.await(e, e.at)
-}
-
-// write notes due times, and tells workers of their runs.
-func (s *Scheduler) write(ctx context.Context, due []task.Accounted) error {
-	created, err := s.store.Account(ctx, due)
-	if err != nil {
-		return err
-	}
-	runs := false
-	for i, d := range due {
-		if d.Run == nil {
-			continue
-		}
-		runs = true
-		s.log.LogAttrs(ctx, slog.LevelInfo, "due", slog.String("job", d.Occurrence.Job), slog.Time("due_at", d.Occurrence.DueAt),
-			slog.String("outcome", string(d.Occurrence.Outcome)), slog.String("run_id", created[i].Run.ID))
-	}
-	if runs {
-		s.wake()
-	}
-	return nil
 }
 
 // shorten keeps the reason of an occurrence to what a table shows.

@@ -186,7 +186,7 @@ func nothingDue(job *jobs.Job, name string, from, to time.Time) string {
 			after = at.At
 		}
 	}
-	s := []string{name + " has no due time then"}
+	s := append([]string{name + " has no due time then"}, rolled(job, from)...)
 	if !before.IsZero() {
 		s = append(s, "the one before is "+before.In(job.Location).Format("Mon 2006-01-02 15:04 -07:00"))
 	}
@@ -194,6 +194,27 @@ func nothingDue(job *jobs.Job, name string, from, to time.Time) string {
 		s = append(s, "the next is "+after.In(job.Location).Format("Mon 2006-01-02 15:04 -07:00"))
 	}
 	return strings.Join(s, "; ")
+}
+
+// rolled says to which due times the day of an instant was moved.
+func rolled(job *jobs.Job, at time.Time) (list []string) {
+	for _, e := range job.Schedule {
+		t, ok := e.Schedule.(interface {
+			RolledTo(day calendar.Date) (to calendar.Date, why string, moved bool)
+		})
+		if !ok {
+			continue
+		}
+		to, why, moved := t.RolledTo(calendar.DateOf(at, job.Location))
+		if !moved {
+			continue
+		}
+		day := time.Date(to.Year, to.Month, to.Day, 0, 0, 0, 0, job.Location)
+		if due, err := next(e, day.Add(-time.Nanosecond)); err == nil && !due.IsZero() {
+			list = append(list, why+", so it is rolled to "+due.At.In(job.Location).Format("Mon 2006-01-02 15:04 -07:00"))
+		}
+	}
+	return list
 }
 
 // round writes a duration as people say it: "3h12m", "2d4h", "45s".

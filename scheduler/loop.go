@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,11 @@ const (
 	// minSleep keeps the loop from spinning while the database's clock is a
 	// little behind the timer that woke it.
 	minSleep = 5 * time.Millisecond
+	// lull is how long the loop leaves alone what comes right after others, so that
+	// what comes due within moments is followed together.
+	lull = 50 * time.Millisecond
+	// readTime is more than it takes to read all watermarks.
+	readTime = time.Second
 	// retrySleep is how long the loop leaves alone what has failed, doubled each
 	// time: a database up to outageSleep, an entry up to maxSleep.
 	retrySleep  = time.Second
@@ -27,10 +33,15 @@ const (
 	catchUpSleep = time.Second
 	// maxRuns is how many runs of one entry are caught up at once.
 	maxRuns = 100
-	// maxEntries is how many entries of each agenda a pass looks at, and maxBatch how
-	// many runs are made in one transaction: what comes due meanwhile waits so long.
-	maxEntries = 500
-	maxBatch   = 500
+	// maxEntries is how many entries of each agenda are looked at together, and maxBatch
+	// how many runs are made in one transaction: what comes due meanwhile waits so long.
+	// maxBytes bounds what the steps of those runs hold, and with it memory.
+	maxEntries = 1000
+	maxBatch   = 1000
+	maxBytes   = 16 << 20
+	// maxLooks is how often a pass takes from the agendas before Run looks for what
+	// else there is to do.
+	maxLooks = 20
 )
 
 // Run follows the schedules of all jobs until ctx is done, and then returns nil.
@@ -69,7 +80,7 @@ func (s *Scheduler) guard(ctx context.Context) (wait time.Duration) {
 }
 
 // pass makes and records a part of what is due now, what is on time first, and
-// returns how long to sleep: not at all while there is more.
+// returns how long to sleep: not at all where there may be more.
 func (s *Scheduler) pass(ctx context.Context) time.Duration {
 	now, err := s.store.Now(ctx)
 	if err != nil {
@@ -84,26 +95,53 @@ func (s *Scheduler) pass(ctx context.Context) time.Duration {
 		}
 		s.reload = now.Add(maxSleep)
 	}
-	list := append(s.punctual.take(now, maxEntries), s.lagging.take(now, maxEntries)...)
-	if len(list) > 0 {
-		if err := s.follow(ctx, list, now); err != nil {
-			s.plan() // with what was taken and not followed
-			return s.outage(ctx, "follow schedules", err)
-		}
+	looked, err := s.followDue(ctx, now)
+	if err != nil {
+		s.plan() // with what was taken and not followed
+		return s.outage(ctx, "follow schedules", err)
 	}
 	s.failures = 0
-	wait := s.wait(now)
-	if wait <= 0 && len(list) > 0 {
+	switch {
+	case looked.IsZero():
+		return max(s.wait(now), minSleep)
+	case s.wait(looked) <= 0:
 		return 0
 	}
-	return max(wait, minSleep)
+	return lull // and then the clock says what is due by now
+}
+
+// followDue follows what is due, and returns when it looked last, or the zero time where
+// nothing was. While there is much, it looks again for what has come due meanwhile.
+func (s *Scheduler) followDue(ctx context.Context, now time.Time) (looked time.Time, err error) {
+	w := writing{Scheduler: s}
+	defer func() { err = cmp.Or(w.finish(ctx), err) }()
+	for range maxLooks {
+		list := s.punctual.take(now, maxEntries)
+		most := len(list)
+		list = append(list, s.lagging.take(now, maxEntries)...)
+		most = max(most, len(list)-most)
+		if most == 0 {
+			break
+		}
+		looked = now
+		if err = s.follow(ctx, &w, list, now); err != nil {
+			break
+		}
+		if most < maxEntries {
+			break
+		}
+		if now, err = s.store.Now(ctx); err != nil {
+			break
+		}
+	}
+	return looked, err
 }
 
 // stale reports whether all watermarks have to be read: at first, and then every
-// maxSleep, which can wait while something is due.
+// maxSleep, which can wait while something is due, or so soon that it would be late.
 func (s *Scheduler) stale(now time.Time) bool {
 	left := s.reload.Sub(now)
-	return s.reload.IsZero() || left > maxSleep || left < -maxSleep || left <= 0 && s.wait(now) > 0
+	return s.reload.IsZero() || left > maxSleep || left < -maxSleep || left <= 0 && s.wait(now) > readTime
 }
 
 // wait returns how long it is until an entry has to be looked at, maxSleep at most.
@@ -177,9 +215,12 @@ func (e *entry) after(at time.Time) (_ time.Time, err error) {
 	return due.At, err
 }
 
+// panicked is an error that nothing but a mistake of a program explains.
+type panicked struct{ error }
+
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		*err = panicked{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 	}
 }
 
