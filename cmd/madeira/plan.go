@@ -39,9 +39,10 @@ would be caught up and which runs are live.
 
 With --diff it compares the jobs of the work tree with those of a commit, branch or
 tag: which are new, gone or changed, in which steps, and every due time that is lost,
-new or moved, or is for another period or key than before, until the date of --until.
-It exits with 0 when no due time changes, 1 when some do, and 2 when it cannot tell,
-such as for a job that is broken.`,
+new or moved, or is for another period or key than before, up to the date of --until,
+which is included and ends with the day in UTC. It exits with 0 when no due time
+changes, 1 when some do, and 2 when it cannot tell, such as for a job that is broken
+or a calendar that has no data of a year.`,
 		Example: `  madeira plan job.yaml
   madeira plan nightly --next 31
   madeira plan --diff origin/main

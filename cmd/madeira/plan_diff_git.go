@@ -19,9 +19,10 @@ import (
 
 // A side is the jobs of one version of the files.
 type side struct {
-	jobs   map[string]*jobs.Job
-	broken map[string]jobs.Problem // the first error of each file, by its path from the repository
-	shared string                  // tells what jobs share from another version of it
+	jobs      map[string]*jobs.Job
+	unread    map[string]bool         // job files that made no job, by their path from the repository
+	broken    map[string]jobs.Problem // the first error of each file, a preset or calendar too, by its path from the repository
+	calendars string                  // tells the calendars from another version of them
 }
 
 // A planDiffView is what plan --diff says.
@@ -39,7 +40,9 @@ func (p *program) planDiff(ctx context.Context, o planOptions, paths []string) e
 	s := span{from: now, until: now.AddDate(0, 13, 0)}
 	if o.until != "" {
 		var err error
-		if s.until, err = time.Parse(time.DateOnly, o.until); err != nil || !s.until.After(now) {
+		s.until, err = time.Parse(time.DateOnly, o.until)
+		s.until = s.until.AddDate(0, 0, 1) // the date is included
+		if err != nil || !s.until.After(now) {
 			return usage("--until %s is no date to come, such as %s", o.until, now.AddDate(1, 1, 0).Format(time.DateOnly))
 		}
 	}
@@ -81,7 +84,21 @@ func (p *program) planDiff(ctx context.Context, o planOptions, paths []string) e
 	if slices.ContainsFunc(view.Jobs, func(d jobDiff) bool { return len(d.Due) > 0 }) {
 		return &exitError{code: exitFailed}
 	}
-	return nil
+	return unknownTimes(view.Jobs)
+}
+
+// unknownTimes returns which due times could not be compared, or nil.
+func unknownTimes(list []jobDiff) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(d jobDiff) bool { return len(d.Limits) == 0 })
+	if len(list) == 0 {
+		return nil
+	}
+	first := list[0].firstLimit()
+	more := ""
+	if len(list) > 1 {
+		more = fmt.Sprintf(" (and so for %s more)", count(len(list)-1, "job"))
+	}
+	return &exitError{code: exitUsage, err: fmt.Errorf("whether due times of %s change after %s UTC cannot be told%s: %s", list[0].Job, stamp(first.Until), more, first.Reason)}
 }
 
 // compareSides compares the jobs of two versions, by name.
@@ -93,12 +110,12 @@ func compareSides(old, fresh side, s span) []jobDiff {
 	for name := range fresh.jobs {
 		names[name] = true
 	}
-	s.sameCalendars = old.shared == fresh.shared
+	s.sameCalendars = old.calendars == fresh.calendars
 	list := []jobDiff{}
 	for name := range names {
 		was, now := old.jobs[name], fresh.jobs[name]
 		if now == nil {
-			if _, broken := fresh.broken[was.Path]; broken {
+			if fresh.unread[was.Path] {
 				list = append(list, jobDiff{Job: name, File: was.Path, What: "broken", DigestWas: was.Digest})
 				continue
 			}
@@ -240,7 +257,7 @@ func (at repository) extract(ctx context.Context, dir string) error {
 
 // side reads the jobs below a folder that is laid out like the repository.
 func (p *program) side(at repository, top, suffix string) (side, error) {
-	s := side{jobs: map[string]*jobs.Job{}, broken: map[string]jobs.Problem{}}
+	s := side{jobs: map[string]*jobs.Job{}, unread: map[string]bool{}, broken: map[string]jobs.Problem{}}
 	var paths []string
 	for _, path := range at.paths {
 		if _, err := os.Stat(filepath.Join(top, path)); err == nil {
@@ -249,11 +266,11 @@ func (p *program) side(at repository, top, suffix string) (side, error) {
 	}
 	sum := sha256.New()
 	for _, root := range at.roots {
-		if err := writeShared(sum, filepath.Join(top, root)); err != nil {
+		if err := writeCalendars(sum, filepath.Join(top, root)); err != nil {
 			return s, err
 		}
 	}
-	s.shared = string(sum.Sum(nil))
+	s.calendars = string(sum.Sum(nil))
 	if len(paths) == 0 {
 		return s, nil
 	}
@@ -274,8 +291,12 @@ func (p *program) side(at repository, top, suffix string) (side, error) {
 		}
 		return tree{folder: top}.short(path)
 	}
+	for _, file := range files {
+		s.unread[name(file)] = true
+	}
 	for _, job := range found.jobs {
 		job.Path = name(job.Path)
+		delete(s.unread, job.Path)
 		s.jobs[job.Name] = job
 	}
 	for _, problem := range found.problems {
@@ -289,8 +310,8 @@ func (p *program) side(at repository, top, suffix string) (side, error) {
 	return s, nil
 }
 
-// writeShared writes what jobs share: the calendars and presets below a folder.
-func writeShared(out io.Writer, root string) error {
+// writeCalendars writes the calendars below a folder.
+func writeCalendars(out io.Writer, root string) error {
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -301,7 +322,7 @@ func writeShared(out io.Writer, root string) error {
 			return nil
 		}
 		rel, err := filepath.Rel(root, name)
-		if err != nil || !slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(part string) bool { return part == "calendars" || part == "presets" }) {
+		if err != nil || !slices.Contains(strings.Split(filepath.ToSlash(rel), "/"), calendarsFolder) {
 			return err
 		}
 		text, err := os.ReadFile(name)

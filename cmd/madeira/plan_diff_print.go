@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -13,8 +14,11 @@ const shownMoves = 20
 
 // write prints the differences for people.
 func (view planDiffView) write(out io.Writer) {
-	fmt.Fprintf(out, "against %s (%s), due times until %s\n", view.Ref, short(view.Commit), view.Until.Format(time.DateOnly))
-	if len(view.Jobs) == 0 {
+	fmt.Fprintf(out, "against %s (%s), due times until %s\n", view.Ref, short(view.Commit), view.Until.Add(-time.Nanosecond).Format(time.DateOnly))
+	switch {
+	case len(view.Jobs) == 0 && len(view.Problems) > 0:
+		fmt.Fprintln(out, "no job that can be read changes, and none of their due times")
+	case len(view.Jobs) == 0:
 		fmt.Fprintln(out, "no job and no due time changes")
 	}
 	for _, d := range view.Jobs {
@@ -32,7 +36,7 @@ func (view planDiffView) write(out io.Writer) {
 			d.writeMoves(out, kind)
 		}
 		for _, l := range d.Limits {
-			fmt.Fprintf(out, "  compared until %s UTC only: %s\n", stamp(l.Until), l.Reason)
+			fmt.Fprintf(out, "  compared up to %s UTC, which is included; what comes after it cannot be told: %s\n", stamp(l.Until), l.Reason)
 		}
 	}
 }
@@ -41,7 +45,10 @@ func (view planDiffView) write(out io.Writer) {
 func (d jobDiff) headline() string {
 	switch {
 	case d.What == "broken":
-		return "broken now: not compared; the last good version stays in force"
+		return "cannot be read now, so it is broken and not compared; the last good version stays in force"
+	case len(d.Due) == 0 && len(d.Limits) > 0 && (d.What == "changed" || d.What == ""):
+		first := d.firstLimit()
+		return cmp.Or(d.What, "means the same") + "; whether its due times change after " + stamp(first.Until) + " UTC cannot be told"
 	case d.What == "changed" && len(d.Due) == 0:
 		return "changed; its due times are the same"
 	case d.What == "" && len(d.Due) == 0:

@@ -147,7 +147,7 @@ func TestPlanDiff_ComparesWithGit(t *testing.T) {
 		t.Errorf("exit %d\n%s%s\nwant 1, and nothing of a file that was renamed", r.code, r.stdout, r.stderr)
 	}
 	write(t, "jobs/month-end.yaml", "name: month-end\nsteps: [")
-	if r := call(t, "plan", "--diff", "HEAD"); r.code != exitUsage || !strings.Contains(r.stderr, "jobs/month-end.yaml:2") || !strings.Contains(r.stdout, "broken now") {
+	if r := call(t, "plan", "--diff", "HEAD"); r.code != exitUsage || !strings.Contains(r.stderr, "jobs/month-end.yaml:2") || !strings.Contains(r.stdout, "cannot be read now") {
 		t.Errorf("a broken job: exit %d\n%s%s\nwant 2 and the place", r.code, r.stdout, r.stderr)
 	}
 	if r := call(t, "plan", "--diff", "nowhere"); r.code != exitUsage || !strings.Contains(r.stderr, "nowhere") {
