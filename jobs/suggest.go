@@ -31,6 +31,10 @@ func meant(name string, known []string) string {
 	return nearest(name, known)
 }
 
+// Nearest returns the candidate that a name with typing mistakes probably stands
+// for, or "" when none is near.
+func Nearest(name string, candidates []string) string { return nearest(name, candidates) }
+
 // nearest returns the candidate with the fewest typing mistakes from name, or ""
 // when none is near: then the only one that begins like it. Of several that are as
 // near the first in alphabetical order is taken.

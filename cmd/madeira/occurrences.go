@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ func (p *program) occurrencesCommand() *cobra.Command {
 		Short:   "Say in one sentence what became, or will become, of the due times of a day or an instant",
 		Long: `Says what became of the due times of a job on a day, or at an instant, and why: those
 that are on record, those to come, and those that have no record. Where there is none,
-it says so, with the one before and the next. JOB is a file, or the name of a job in a
+it says so, with the one before and the next, and the one that the day was rolled to. JOB is a file, or the name of a job in a
 file below this folder; WHEN is a date in its time zone (2026-10-31) or an instant
 (2026-10-31T06:00, or with an offset of its own).`,
 		Example: `  madeira occurrences show nightly 2026-10-31
@@ -70,7 +71,7 @@ in UTC, or an instant with an offset as it is listed.`,
 		}
 		for _, o := range outcomes {
 			if !slices.Contains(dueOutcomes, task.DueOutcome(o)) {
-				return usage("--outcome %s: of a due time becomes one of %v", o, dueOutcomes)
+				return unknownOutcome(o)
 			}
 			f.Outcome = append(f.Outcome, task.DueOutcome(o))
 		}
@@ -82,6 +83,18 @@ in UTC, or an instant with an offset as it is listed.`,
 		})
 	}
 	return c
+}
+
+func unknownOutcome(name string) error {
+	known := make([]string, len(dueOutcomes))
+	for i, o := range dueOutcomes {
+		known[i] = string(o)
+	}
+	meant := ""
+	if near := jobs.Nearest(name, known); near != "" {
+		meant = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return usage("--outcome %s: there is no such outcome of a due time; there are %s%s", name, strings.Join(known, ", "), meant)
 }
 
 // bound reads the bounds of a list.

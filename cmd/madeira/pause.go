@@ -12,6 +12,7 @@ import (
 
 	"madeira/engine/store"
 	"madeira/engine/task"
+	"madeira/jobs"
 	"madeira/jobs/step/builtin"
 )
 
@@ -81,12 +82,8 @@ func (p *program) pause(ctx context.Context, db *store.DB, a task.Action) error 
 		return err
 	}
 	if job, ok := strings.CutPrefix(a.Subject, "job:"); ok {
-		runs, err := db.Runs(ctx, store.RunFilter{Job: job, Limit: 1})
-		if err != nil {
+		if err := p.checkJobKnown(ctx, db, job); err != nil {
 			return err
-		}
-		if len(runs) == 0 {
-			fmt.Fprintf(p.stderr, "no job %s has run here so far; it is paused all the same\n", job)
 		}
 	}
 	fresh, err := db.Pause(ctx, a)
@@ -97,6 +94,38 @@ func (p *program) pause(ctx context.Context, db *store.DB, a task.Action) error 
 		return usage("%s is paused already; see madeira holds", a.Subject)
 	}
 	fmt.Fprintf(p.stderr, "%s is paused; madeira resume %s ends it\n", a.Subject, a.Subject)
+	return nil
+}
+
+// checkJobKnown refuses to pause a job that is not known and has nearly the name of
+// one that is: who pauses in a hurry must not believe that the other one rests. One
+// that is like none is probably to come.
+func (p *program) checkJobKnown(ctx context.Context, db *store.DB, name string) error {
+	inForce, err := db.Jobs(ctx)
+	if err != nil {
+		return err
+	}
+	known := make([]string, len(inForce))
+	for i, job := range inForce {
+		known[i] = job.Name
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	runs, err := db.Runs(ctx, store.RunFilter{Job: name, Limit: 1})
+	if err != nil || len(runs) > 0 {
+		return err
+	}
+	if runs, err = db.Runs(ctx, store.RunFilter{Limit: 1000}); err != nil {
+		return err
+	}
+	for _, run := range runs {
+		known = append(known, run.Job)
+	}
+	if near := jobs.Nearest(name, known); near != "" {
+		return usage("no job %s is in force or has run here, so nothing is paused; did you mean job:%s?", name, near)
+	}
+	fmt.Fprintf(p.stderr, "no job %s is in force or has run here; it is paused all the same, in case it is to come\n", name)
 	return nil
 }
 

@@ -242,6 +242,28 @@ func NewBusinessDay(n int, at []string, loc *time.Location, cal *Calendar) (Time
 	return Timetable{days: nthDays{n, cal}, clock: times, loc: loc}, nil
 }
 
+// RolledTo returns the day that one of the schedule's own days is moved to, and why;
+// false when it is not moved.
+func (t Timetable) RolledTo(day Date) (to Date, why string, moved bool) {
+	r, ok := t.days.(rolledDays)
+	if !ok || !r.cron.of(day.month()).has(day.Day) {
+		return Date{}, "", false
+	}
+	at := day.Time()
+	for range 31 * maxClosed {
+		to = Date{at.Year(), at.Month(), at.Day()}
+		business, err := r.cal.business(to.month())
+		if err != nil {
+			return Date{}, "", false
+		}
+		if business.has(to.Day) {
+			return to, r.cal.whyOff(day), to != day
+		}
+		at = at.AddDate(0, 0, r.step)
+	}
+	return Date{}, "", false
+}
+
 // RolledFrom returns midnight of the day that a due time was rolled from, of several
 // the farthest; false when its own day is one of the schedule, or it has none to roll.
 func (t Timetable) RolledFrom(due time.Time) (time.Time, bool) {
