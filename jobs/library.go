@@ -243,13 +243,10 @@ func (l *library) find(from *source, name, at string) (*source, *Problem) {
 	return nil, p
 }
 
-// there reports whether a file can be opened.
+// there reports whether there is a file of this name, which may be unreadable.
 func there(fsys fs.FS, file string) bool {
-	f, err := fsys.Open(file)
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
+	_, err := fs.Stat(fsys, file)
+	return err == nil
 }
 
 // namesIn returns the names that the YAML files of a folder give to what they hold.

@@ -141,7 +141,7 @@ type configFile struct {
 }
 
 func (f *configFile) read(path string) error {
-	text, err := os.ReadFile(path)
+	text, err := readRegular(path)
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}

@@ -325,7 +325,7 @@ func writeCalendars(out io.Writer, root string) error {
 		if err != nil || !slices.Contains(strings.Split(filepath.ToSlash(rel), "/"), calendarsFolder) {
 			return err
 		}
-		text, err := os.ReadFile(name)
+		text, err := readRegular(name)
 		if err == nil {
 			_, err = fmt.Fprintf(out, "%s\x00%d\x00%s", filepath.ToSlash(rel), len(text), text)
 		}

@@ -95,8 +95,36 @@ func (f findings) of(file string) (wrong, warnings []jobs.Problem) {
 // A disk is the file system, under the names that people give files.
 type disk struct{}
 
-// Open opens a file for reading.
-func (disk) Open(name string) (fs.File, error) { return os.Open(name) }
+// Open opens a file or a folder for reading. It refuses what has no end, or none
+// before somebody writes: pipes, sockets and devices.
+func (disk) Open(name string) (fs.File, error) {
+	if err := readable(name); err != nil {
+		return nil, err
+	}
+	return os.Open(name)
+}
+
+// Stat tells what a name leads to without opening it.
+func (disk) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+// errNoFile is returned for pipes, sockets and devices.
+var errNoFile = errors.New("it is a pipe, a socket or a device; give a regular file, or remove it from the folder")
+
+func readable(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+	}
+	return err
+}
+
+// readRegular reads a regular file.
+func readRegular(name string) ([]byte, error) {
+	if err := readable(name); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(name)
+}
 
 // checkAll checks files, each job against the madeira.yaml that holds for it, of
 // which it only needs to know what there is: no secret and no variable is read.

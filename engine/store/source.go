@@ -34,7 +34,7 @@ type FileProblem struct {
 	Message  string
 	Severity string    // "error" or "warning"
 	Job      string    // of which the last good version is in force; "": none is
-	Since    time.Time // when the file was first seen with a problem
+	Since    time.Time // since when the file has had problems of this severity
 }
 
 // A FollowedJob is a job with the version of it that is in force.
@@ -135,15 +135,17 @@ func (tx txn) putInForce(ctx context.Context, source string, inForce []task.JobV
 	return nil
 }
 
-// replaceProblems keeps since when a file has been wrong.
+// replaceProblems keeps since when a file has had errors, and since when warnings: it
+// is broken from its first error on, however long a warning stood before.
 func (tx txn) replaceProblems(ctx context.Context, source string, problems []FileProblem) error {
 	var old []problemRow
 	if err := tx.NewSelect().Model(&old).Where("source = ?", source).Scan(ctx); err != nil {
 		return err
 	}
-	since := map[string]instant{}
+	type state struct{ path, severity string }
+	since := map[state]instant{}
 	for _, r := range old {
-		since[r.Path] = r.Since
+		since[state{r.Path, r.Severity}] = r.Since
 	}
 	if err := tx.exec(ctx, "DELETE FROM job_problem WHERE source = ?", source); err != nil {
 		return err
@@ -154,7 +156,7 @@ func (tx txn) replaceProblems(ctx context.Context, source string, problems []Fil
 			Source: source, Seq: i, Path: clean(p.Path, maxLine), Line: p.Line, Col: p.Col, Code: clean(p.Code, maxLine),
 			Message: clean(p.Message, maxMessage), Severity: p.Severity, Job: p.Job, Since: tx.now,
 		}
-		if at, known := since[rows[i].Path]; known {
+		if at, known := since[state{rows[i].Path, p.Severity}]; known {
 			rows[i].Since = at
 		}
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
@@ -123,6 +124,36 @@ func TestFailSource_KeepsWhatIsInForceAndSaysSinceWhen(t *testing.T) {
 		}
 		if well := one(); well.Failure != "" || !well.FailedAt.IsZero() {
 			t.Errorf("when it can be read again it is %+v, want no failure", well)
+		}
+	})
+}
+
+func TestSaveSource_AFileIsBrokenSinceItsFirstError(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		save := func(severity, code string) time.Time {
+			t.Helper()
+			time.Sleep(5 * time.Millisecond) // rows are stamped by the clock of the database
+			bad := []store.FileProblem{{Path: "b.yaml", Line: 3, Col: 7, Code: code, Message: "no", Severity: severity}}
+			if err := db.SaveSource(t.Context(), store.Source{Name: "git"}, nil, bad); err != nil {
+				t.Fatal(err)
+			}
+			list, err := db.FileProblems(t.Context())
+			if err != nil || len(list) != 1 {
+				t.Fatalf("problems %v, %v; want one", list, err)
+			}
+			return list[0].Since
+		}
+		warned := save("warning", "calendar.ends")
+		if again := save("warning", "calendar.ends"); !again.Equal(warned) {
+			t.Errorf("a warning that stays is since %s, want %s", again, warned)
+		}
+		broken := save("error", "yaml.syntax")
+		if !broken.After(warned) {
+			t.Errorf("the file is broken since %s, as long as it had a warning; want later", broken)
+		}
+		if other := save("error", "value.type"); !other.Equal(broken) {
+			t.Errorf("with another error it is broken since %s, want %s", other, broken)
 		}
 	})
 }
