@@ -209,7 +209,7 @@ func (d *jobDiff) match(lost, fresh []dueDiff, reasons map[int64]string, was, no
 			}
 			to := fresh[waiting[key][0]]
 			taken[waiting[key][0]], waiting[key] = true, waiting[key][1:]
-			if i > 0 && !(v.unsure && to.unsure) {
+			if i > 0 && (!v.unsure || !to.unsure) {
 				d.Due = append(d.Due, moveDiff{What: "moved", Was: &v, Now: &to, at: v.DueAt})
 			}
 		}
