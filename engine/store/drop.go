@@ -15,33 +15,25 @@ import (
 // run go with it; keys stay.
 func (db *DB) Drop(ctx context.Context, olderThan time.Duration, limit int) (task.Archived, error) {
 	var sum task.Archived
-	for sum.Rows < limit {
-		var got task.Archived
-		err := db.write(ctx, func(ctx context.Context, tx txn) (err error) {
-			got, err = tx.drop5000(ctx, instant{tx.now.Add(-olderThan)})
-			return err
-		})
-		if err != nil {
-			return sum, fmt.Errorf("drop from the archive what was over %s ago: %w", olderThan, err)
-		}
-		if got == (task.Archived{}) {
-			break
-		}
-		sum.Add(got)
+	err := db.shift(ctx, limit, &sum, func(ctx context.Context, tx shifting) (task.Archived, error) {
+		return tx.drop(ctx, instant{tx.now.Add(-olderThan)})
+	})
+	if err != nil {
+		return sum, fmt.Errorf("drop from the archive what was over %s ago: %w", olderThan, err)
 	}
 	return sum, nil
 }
 
-// drop5000 removes what hangs on the oldest runs and lone tasks first, and them last.
-func (tx txn) drop5000(ctx context.Context, before instant) (task.Archived, error) {
+// drop removes what hangs on the oldest runs and lone tasks first, and them last.
+func (tx shifting) drop(ctx context.Context, before instant) (task.Archived, error) {
 	var runs []string
 	err := tx.NewRaw(`SELECT CAST(id AS text) FROM run_archive WHERE finished_at < ? AND id NOT IN (SELECT run_id FROM run_archiving)
-		ORDER BY finished_at, id LIMIT ?`, before, archiveRuns).Scan(ctx, &runs)
+		ORDER BY finished_at, id LIMIT ?`, before, tx.runs()).Scan(ctx, &runs)
 	if err != nil {
 		return task.Archived{}, err
 	}
 	var lone []int64
-	err = tx.NewRaw("SELECT id FROM task_archive WHERE run_id IS NULL AND finished_at < ? ORDER BY finished_at, id LIMIT ?", before, archiveRows/5).Scan(ctx, &lone)
+	err = tx.NewRaw("SELECT id FROM task_archive WHERE run_id IS NULL AND finished_at < ? ORDER BY finished_at, id LIMIT ?", before, tx.most/5).Scan(ctx, &lone)
 	if err != nil || len(runs)+len(lone) == 0 {
 		return task.Archived{}, err
 	}
@@ -58,7 +50,7 @@ func (tx txn) drop5000(ctx context.Context, before instant) (task.Archived, erro
 		{"task_archive", "id", "id IN (?)", []any{bun.List(lone)}, &done.Lone},
 		{"run_archive", "id", "id IN (?)", []any{bun.List(runs)}, &done.Runs},
 	} {
-		where := fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d)", part.key, part.key, part.table, part.where, part.key, archiveRows-done.Rows)
+		where := fmt.Sprintf("(%s) IN (SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT %d)", part.key, part.key, part.table, part.where, part.key, tx.most-done.Rows)
 		res, err := tx.NewRaw("DELETE FROM "+part.table+" WHERE "+where, part.args...).Exec(ctx)
 		if err != nil {
 			return done, fmt.Errorf("delete rows of %s: %w", part.table, err)
@@ -70,7 +62,7 @@ func (tx txn) drop5000(ctx context.Context, before instant) (task.Archived, erro
 		if part.count != nil {
 			*part.count = int(n)
 		}
-		if done.Rows += int(n); done.Rows >= archiveRows {
+		if done.Rows += int(n); done.Rows >= tx.most {
 			return done, nil
 		}
 	}

@@ -86,6 +86,11 @@ type dialect interface {
 	skipLocked() string
 	// alone waits until no other transaction that asked for the lock is under way.
 	alone(ctx context.Context, tx bun.Tx, lock int64) error
+	// shifting prepares a transaction that moves rows to the archive, or drops them,
+	// and says how many at most.
+	shifting(ctx context.Context, tx bun.Tx) (most int, err error)
+	// giveWay leaves the database to others after such a transaction that took so long.
+	giveWay(ctx context.Context, took time.Duration) error
 	// fails says what an error of the database means for the caller.
 	fails(err error) failure
 	// migrating holds off other migrators while fn runs.

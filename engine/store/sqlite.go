@@ -120,6 +120,14 @@ func (s *sqlite) steady(context.Context, bun.Tx) error { return nil }
 // alone has nothing to do: a transaction that writes is.
 func (s *sqlite) alone(context.Context, bun.Tx, int64) error { return nil }
 
+// shifting moves no more than takes about as long as a commit: all others who write
+// wait for it.
+func (s *sqlite) shifting(context.Context, bun.Tx) (int, error) { return 500, nil }
+
+// giveWay waits as long again, for those of other processes who look at intervals
+// whether they can write.
+func (s *sqlite) giveWay(ctx context.Context, took time.Duration) error { return rest(ctx, took) }
+
 func (s *sqlite) schema() string { return "sqlite" }
 
 func (s *sqlite) fails(err error) failure {

@@ -56,8 +56,10 @@ func (db *DB) again(ctx context.Context, fn func() error) error {
 
 // pause waits before a transaction is tried again: up to 20 ms after the first
 // try, doubled for each further one, at random so that two that met part.
-func pause(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(10 * time.Millisecond << try))
+func pause(ctx context.Context, try int) error { return rest(ctx, rand.N(10*time.Millisecond<<try)) }
+
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
