@@ -83,7 +83,11 @@ func (e *Engine) dispatch(ctx context.Context) error {
 
 // speak starts the calls that there is a reason for, and lends what slots they leave.
 func (d *dispatcher) speak() {
-	d.lent = d.lender.halt()
+	lent, looked := d.lender.halt()
+	d.lent = lent
+	if looked.After(d.looked) {
+		d.looked = looked
+	}
 	done, free := d.board.take()
 	d.unsent = append(d.unsent, done...)
 	free = free.minus(d.lent)
@@ -117,11 +121,7 @@ func (d *dispatcher) want(free ask) task.Want {
 	if d.way.begun {
 		return w
 	}
-	most := mostAtOnce
-	if d.cfg.LightSlots >= lanes*laneWorth {
-		most = min(most, d.cfg.LightSlots/lanes) // something is left for the other call
-	}
-	light, heavy := min(max(free.light-d.asked.light, 0), most), max(free.heavy-d.asked.heavy, 0)
+	light, heavy := min(max(free.light-d.asked.light, 0), d.most()), max(free.heavy-d.asked.heavy, 0)
 	if d.onlyNext() {
 		w.Next, w.HeavyNext = light, heavy
 		return w
@@ -135,6 +135,15 @@ func (d *dispatcher) want(free ask) task.Want {
 		w.HeavyOldest = (d.claims.heavy%oldestTurn + w.Heavy) / oldestTurn
 	}
 	return w
+}
+
+// most is how many light slots a call asks for at most: where there are enough, some
+// are left for the other call.
+func (d *dispatcher) most() int {
+	if d.cfg.LightSlots >= lanes*laneWorth {
+		return min(mostAtOnce, d.cfg.LightSlots/lanes)
+	}
+	return mostAtOnce
 }
 
 // lookEvery is how long a worker that is busy and finds nothing but what its own

@@ -102,3 +102,41 @@ func TestFault_F17_ACommitThatMakesAndClaimsIsKnownOrGivenBack(t *testing.T) {
 	r.wantAll()
 	r.wantSound()
 }
+
+// TestFault_F16 ends connections of processes that claim over the one which hears of
+// work, and of the process that makes it, while they talk.
+func TestFault_F16_WhoHearsAndClaimsLosesNothingWithItsConnection(t *testing.T) {
+	t.Parallel()
+	_, r := server(t)
+	for w := range 2 {
+		db := r.open(r.url, store.Options{Application: "team"})
+		cfg := r.worker(fmt.Sprint("w", w), db, steady(db))
+		cfg.Lease, cfg.Door, cfg.Bell = 15*time.Second, db, db
+		_, stop := r.start(cfg)
+		defer stop()
+	}
+	maker := r.open(r.url, store.Options{Application: "team"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var making sync.WaitGroup
+	acked := 0
+	making.Go(func() {
+		for i := 0; idle(ctx, 10*time.Millisecond) == nil; i++ {
+			if _, err := maker.Enqueue(ctx, []task.Lone{{Type: "work", Key: fmt.Sprint(i)}}); err == nil {
+				acked++
+			}
+		}
+	})
+	for range 30 {
+		r.workAfter(0)
+		r.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'team' AND datname = current_database()")
+	}
+	cancel()
+	making.Wait()
+	r.untilOver()
+	if n := r.count("SELECT count(*) FROM task_queue"); n < acked {
+		t.Errorf("I01: %d tasks were acknowledged, %d are there", acked, n)
+	}
+	r.wantAll()
+	r.wantSound()
+}

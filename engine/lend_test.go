@@ -299,4 +299,50 @@ func TestLend_ARingWhileSlotsAreLentIsNotForgotten(t *testing.T) {
 	})
 }
 
+// keptDoor keeps what asks a worker for slots.
+type keptDoor struct {
+	lend *func([]string) (task.Loan, bool)
+}
+
+func (d keptDoor) Attend(lend func([]string) (task.Loan, bool)) (leave func()) {
+	*d.lend = lend
+	return func() {}
+}
+
+// Whoever has heard of work gets the slots that are free, once.
+func TestLend_WhoHearsOfWorkGetsWhatIsFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		w := newWorld(t, map[string]runner{"work": noting(d, time.Hour)})
+		var lend func([]string) (task.Loan, bool)
+		cfg := w.lending(d)
+		cfg.Door, cfg.Slots, cfg.LightSlots = keptDoor{&lend}, 3, 40
+		e := w.engine(cfg)
+		w.start(e)
+		synctest.Wait()
+		w.enqueue("work")
+		e.Wake()
+		time.Sleep(time.Minute)
+		loan, ok := lend(nil)
+		if !ok || loan.Want.N != 40 || loan.Want.Heavy != 2 || !slices.Contains(loan.Want.HeavyTypes, "work") || loan.Want.Lease != cfg.Lease || loan.Worker != "one" {
+			t.Fatalf("lent %+v, %t", loan, ok)
+		}
+		if again, ok := lend(nil); ok {
+			t.Errorf("lent %+v twice", again.Want)
+		}
+		w.enqueue("work", "work", "work")
+		got, err := w.db.Exchange(t.Context(), "one", nil, loan.Want)
+		if err != nil || len(got.Claimed) != 2 {
+			t.Fatalf("claimed %+v, %v", got, err)
+		}
+		loan.Repay(got.Claimed, nil)
+		time.Sleep(time.Minute)
+		w.wantRows("processing 1/1/0", "processing 1/1/0", "processing 1/1/0", "pending 0/0/0")
+		if loan, ok := lend(nil); !ok || loan.Want.N != 40 || loan.Want.Heavy != 0 {
+			t.Errorf("lent %+v, %t; want the light slots", loan, ok)
+		}
+	})
+}
+
 var _ engine.Door = (*store.DB)(nil)

@@ -107,7 +107,7 @@ type Bell interface {
 
 	// Listen calls heard whenever another process rang, until ctx is done or the
 	// database is away. It may be called again after an error.
-	Listen(ctx context.Context, heard func()) error
+	Listen(ctx context.Context, heard func(task.News)) error
 }
 
 // A Door is where this process makes tasks that belong to no run.
@@ -115,6 +115,7 @@ type Door interface {
 	// Attend lets lend be asked by each commit that makes tasks of these types which
 	// are due at once, until leave is called. It must not block. The commit claims
 	// with the slots that are lent unless something is ready that comes before,
-	// paused or held.
+	// paused or held. With nil it is asked by who has heard of tasks that another
+	// process has made, and claims whatever can be.
 	Attend(lend func(types []string) (loan task.Loan, ok bool)) (leave func())
 }

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"madeira/engine/task"
 )
 
 const (
@@ -28,15 +31,26 @@ const (
 
 	// bellCheck is how often a silent connection is asked whether it is still there.
 	bellCheck = 30 * time.Second
+
+	pgNotify = "SELECT pg_notify($1, $2)"
 )
 
-// A pgBell notifies and listens on connections of its own, never within the
-// transaction of anybody: those that notify commit one after the other.
+// A pgBell notifies and listens on connections of its own, or behind a commit that
+// makes work, but never within the transaction of anybody: those that notify commit
+// one after the other.
 type pgBell struct {
 	config *pgx.ConnConfig
 	off    bool          // a pooler stands between: no session hears anything
 	name   string        // of this process, to know its own rings by
 	rung   chan struct{} // rings that were not told yet; many are one
+
+	// claim is what is tried first about tasks that are ready; it reports whether that
+	// was all there is to do.
+	claim func(ctx context.Context, conn *pgx.Conn) bool
+
+	mu     sync.Mutex
+	untold task.News // by those rings
+	quiet  time.Time // until when nothing more is told
 
 	start sync.Once
 	stop  context.CancelFunc
@@ -47,10 +61,13 @@ func newPGBell(config *pgx.ConnConfig, off bool) *pgBell {
 	return &pgBell{config: config, off: off, name: rand.Text(), rung: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-func (b *pgBell) ring() {
+func (b *pgBell) ring(n task.News) {
 	if b.off {
 		return
 	}
+	b.mu.Lock()
+	b.untold = max(b.untold, n)
+	b.mu.Unlock()
 	select {
 	case b.rung <- struct{}{}:
 	default:
@@ -61,6 +78,64 @@ func (b *pgBell) ring() {
 		b.stop = stop
 		go b.toll(ctx)
 	})
+}
+
+// along reports whether whoever is about to make work may tell the others itself,
+// behind its commit: nothing was told a moment ago.
+func (b *pgBell) along() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.off || now.Before(b.quiet) {
+		return false
+	}
+	b.quiet = now.Add(bellGap)
+	return true
+}
+
+// rest returns how long nothing is told.
+func (b *pgBell) rest() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Until(b.quiet)
+}
+
+// tell returns what is to be told, and that nothing more is for so long.
+func (b *pgBell) tell() task.News {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.untold
+	b.untold = 0
+	return n
+}
+
+func (b *pgBell) told(gap time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.quiet = time.Now().Add(gap)
+}
+
+// A process names itself in what it tells, and says so when it is only of what is
+// ready. One of an earlier version hears all alike.
+const onlyReady = "ready"
+
+func (b *pgBell) payload(n task.News) string {
+	if n == task.NewsReady {
+		return b.name + " " + onlyReady
+	}
+	return b.name
+}
+
+// news reads a payload; 0 stands for one of this process.
+func (b *pgBell) news(payload string) task.News {
+	name, kind, _ := strings.Cut(payload, " ")
+	switch {
+	case name == b.name:
+		return 0
+	case kind == onlyReady:
+		return task.NewsReady
+	}
+	return task.NewsAny
 }
 
 // toll tells the others, one notification after the other: the first at once,
@@ -75,22 +150,23 @@ func (b *pgBell) toll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var err error
-		gap := bellGap
-		if conn, err = b.notify(ctx, conn); err != nil {
-			hangUp(conn) //nolint:contextcheck // the goodbye has a time of its own; ctx is over by then
-			conn, gap = nil, bellTime
-		}
 		select {
-		case <-time.After(gap):
+		case <-time.After(b.rest()):
 		case <-ctx.Done():
 			return
 		}
+		var err error
+		gap := bellGap
+		if conn, err = b.notify(ctx, conn, b.tell()); err != nil {
+			hangUp(conn) //nolint:contextcheck // the goodbye has a time of its own; ctx is over by then
+			conn, gap = nil, bellTime
+		}
+		b.told(gap)
 	}
 }
 
 // notify sends one notification, over a new connection where there is none.
-func (b *pgBell) notify(ctx context.Context, conn *pgx.Conn) (_ *pgx.Conn, err error) {
+func (b *pgBell) notify(ctx context.Context, conn *pgx.Conn, n task.News) (_ *pgx.Conn, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panicked: %v\n%s", p, debug.Stack())
@@ -104,11 +180,11 @@ func (b *pgBell) notify(ctx context.Context, conn *pgx.Conn) (_ *pgx.Conn, err e
 			return nil, err
 		}
 	}
-	_, err = conn.Exec(ctx, "SELECT pg_notify($1, $2)", bellChannel, b.name)
+	_, err = conn.Exec(ctx, pgNotify, bellChannel, b.payload(n))
 	return conn, err
 }
 
-func (b *pgBell) listen(ctx context.Context, heard func()) error {
+func (b *pgBell) listen(ctx context.Context, heard func(task.News)) error {
 	if b.off {
 		<-ctx.Done()
 		return ctx.Err()
@@ -121,7 +197,7 @@ func (b *pgBell) listen(ctx context.Context, heard func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+bellChannel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	heard() // what was rung before
+	heard(task.NewsAny) // what was rung before
 	for {
 		if err := b.hear(ctx, conn, heard); err != nil {
 			return fmt.Errorf("listen: %w", err)
@@ -130,14 +206,17 @@ func (b *pgBell) listen(ctx context.Context, heard func()) error {
 }
 
 // hear waits for one notification, or finds out that the silence means nothing.
-func (b *pgBell) hear(ctx context.Context, conn *pgx.Conn, heard func()) error {
+func (b *pgBell) hear(ctx context.Context, conn *pgx.Conn, heard func(task.News)) error {
 	waiting, cancel := context.WithTimeout(ctx, bellCheck)
 	defer cancel()
 	n, err := conn.WaitForNotification(waiting)
 	switch {
-	case err == nil && n.Payload != b.name:
-		heard()
-	case err != nil && ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
+	case err == nil:
+		news := b.news(n.Payload)
+		if news != 0 && (news != task.NewsReady || !b.claim(ctx, conn)) {
+			heard(news)
+		}
+	case ctx.Err() == nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
 		asking, cancel := context.WithTimeout(ctx, bellTime)
 		defer cancel()
 		return conn.Ping(asking)

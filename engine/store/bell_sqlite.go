@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"madeira/engine/task"
 )
 
 // lookEvery is how often a listener looks whether the file was written to: a look
@@ -17,9 +19,9 @@ const lookEvery = 5 * time.Millisecond
 // too, which costs it a look for work that it would have made a little later.
 type liteBell struct{ pool *bun.DB }
 
-func (liteBell) ring() {}
+func (liteBell) ring(task.News) {}
 
-func (b liteBell) listen(ctx context.Context, heard func()) error {
+func (b liteBell) listen(ctx context.Context, heard func(task.News)) error {
 	conn, err := b.pool.DB.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("watch the database: %w", err)
@@ -41,7 +43,7 @@ func (b liteBell) listen(ctx context.Context, heard func()) error {
 		}
 		if version != last {
 			last = version
-			heard()
+			heard(task.NewsAny)
 		}
 		select {
 		case <-tick.C:

@@ -16,15 +16,15 @@ const bellWait = 20 * time.Second
 
 // listen listens until the test ends, and returns what was heard. It has heard
 // the first time, which says that it listens, when it returns.
-func listen(t *testing.T, db *store.DB) <-chan struct{} {
+func listen(t *testing.T, db *store.DB) <-chan task.News {
 	t.Helper()
-	heard := make(chan struct{}, 1000)
+	heard := make(chan task.News, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- db.Listen(ctx, func() {
+		ended <- db.Listen(ctx, func(n task.News) {
 			select {
-			case heard <- struct{}{}:
+			case heard <- n:
 			default:
 			}
 		})
@@ -39,7 +39,7 @@ func listen(t *testing.T, db *store.DB) <-chan struct{} {
 	return heard
 }
 
-func hears(t *testing.T, heard <-chan struct{}) {
+func hears(t *testing.T, heard <-chan task.News) {
 	t.Helper()
 	select {
 	case <-heard:
@@ -71,7 +71,7 @@ func TestBell_ThisProcessHearsAtOnceAlsoBehindAPooler(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = db.Listen(ctx, func() { heard <- struct{}{} })
+			_ = db.Listen(ctx, func(task.News) { heard <- struct{}{} })
 		}()
 		defer func() { cancel(); <-ended }()
 		for { // until Listen has begun
@@ -117,8 +117,8 @@ func TestBell_ListenEndsWithAnErrorWhenItsConnectionIsGone(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.Postgres(t), store.Options{})
 	ended := make(chan error, 1)
-	heard := make(chan struct{}, 10)
-	go func() { ended <- db.Listen(t.Context(), func() { heard <- struct{}{} }) }()
+	heard := make(chan task.News, 10)
+	go func() { ended <- db.Listen(t.Context(), func(n task.News) { heard <- n }) }()
 	hears(t, heard)
 	write(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'")
 	select {

@@ -162,9 +162,7 @@ func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error
 		db.repay(loan, e.claimed, err)
 		loan = nil
 		if err == nil {
-			if !e.whole() {
-				db.made()
-			}
+			db.entered(e, newsOf(rows))
 			return e.answer, nil
 		}
 		f := db.dialect.fails(err)
@@ -176,4 +174,23 @@ func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error
 			return nil, err
 		}
 	}
+}
+
+// entered tells of tasks that are there to be claimed.
+func (db *DB) entered(e entrance, n task.News) {
+	if e.whole() {
+		return
+	}
+	db.listeners.tell(n)
+	if !e.rung {
+		db.bell.ring(n)
+	}
+}
+
+// newsOf says what there is to tell of tasks that were made.
+func newsOf(rows []loneRow) task.News {
+	if slices.ContainsFunc(rows, func(r loneRow) bool { return r.limits != nil }) {
+		return task.NewsAny
+	}
+	return task.NewsReady
 }

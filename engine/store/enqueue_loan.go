@@ -58,6 +58,7 @@ type borrowing struct {
 type entrance struct {
 	answer  []task.Enqueued
 	claimed []task.Claimed
+	rung    bool // other processes were told of it
 }
 
 // whole reports whether all tasks that were made are claimed.

@@ -20,6 +20,9 @@ func (p *postgres) enqueue(ctx context.Context, rows []loneRow, with *borrowing)
 	if with != nil && p.floors.lend() && len(rows) <= enqueueRows {
 		return p.enqueueTaking(ctx, rows, with)
 	}
+	if len(rows) <= enqueueRows && p.bell.along() {
+		return p.enqueueRinging(ctx, rows)
+	}
 	e := entrance{answer: make([]task.Enqueued, 0, len(rows))}
 	var send pgx.Batch
 	now := p.instant()
@@ -56,6 +59,7 @@ func (p *postgres) enqueueTaking(ctx context.Context, rows []loneRow, with *borr
 			e.claimed = append(e.claimed, rows[i].claimed(id, at.UTC(), with.Want.Lease))
 		}
 	}
+	p.floors.claimed(e.claimed)
 	if err := p.answerKnown(ctx, rows, e.answer); err != nil {
 		return entrance{claimed: e.claimed}, err
 	}

@@ -183,3 +183,6 @@ func EnqueueTakingArgs(priority int32) []any {
 	row := loneRow{kind: "noop", payload: "{}", retry: "{}", priority: priority}
 	return takingArgs(nil, []loneRow{row}, &borrowing{Loan: task.Loan{Worker: "w"}, rows: []bool{true}, last: priority})
 }
+
+// BreakBell makes every notification of PostgreSQL fail.
+func (db *DB) BreakBell() { db.hot.(*postgres).bell.name = strings.Repeat("x", 9000) }

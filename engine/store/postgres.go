@@ -46,13 +46,15 @@ func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {
 		p.pool.Close()
 		return nil, err
 	}
-	p.bell = newPGBell(p.plain.Config().ConnConfig, o.TransactionPooler)
+	p.bell = newPGBell(p.pool.Config().ConnConfig, o.TransactionPooler)
 	db := bun.NewDB(stdlib.OpenDBFromPool(p.plain), pgdialect.New())
 	if err := p.pool.Ping(ctx); err != nil {
 		_ = (&DB{bun: db, read: db, hot: p}).Close()
 		return nil, fmt.Errorf("open the state database: %w", mask(err))
 	}
-	return &DB{dialect: p, hot: p, bun: db, read: db, bell: p.bell, circuits: o.Circuits.withDefaults()}, nil
+	opened := &DB{dialect: p, hot: p, bun: db, read: db, bell: p.bell, circuits: o.Circuits.withDefaults()}
+	p.bell.claim = func(ctx context.Context, conn *pgx.Conn) bool { return opened.claimOver(ctx, conn, p) }
+	return opened, nil
 }
 
 func connect(ctx context.Context, url string, o Options, mode pgx.QueryExecMode, conns int) (*pgxpool.Pool, error) {

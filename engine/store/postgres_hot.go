@@ -15,11 +15,24 @@ import (
 func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	var a answer
 	var send pgx.Batch
-	now := p.instant()
 	if len(b.ended) > 0 {
-		text, args, read := p.finishing(now, b)
+		text, args, read := p.finishing(p.instant(), b)
 		send.Queue(text, args...).Query(func(rows pgx.Rows) error { return read(&a, rows) })
 	}
+	p.queueClaims(&send, b, &a)
+	if len(b.ended) == 0 {
+		// Nothing has ended, so there is time to look for what other processes left.
+		send.Queue(pgUndecided).QueryRow(func(row pgx.Row) error { return row.Scan(&a.undecided) })
+	}
+	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
+		return answer{}, err
+	}
+	return a, nil
+}
+
+// queueClaims adds the claims of a batch to what is sent.
+func (p *postgres) queueClaims(send *pgx.Batch, b batch, a *answer) {
+	now := p.instant()
 	for _, w := range b.want.Parts() {
 		c := p.claiming(now, b, w)
 		send.Queue(c.text, c.args...).Query(func(rows pgx.Rows) error {
@@ -29,14 +42,6 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 			return err
 		})
 	}
-	if len(b.ended) == 0 {
-		// Nothing has ended, so there is time to look for what other processes left.
-		send.Queue(pgUndecided).QueryRow(func(row pgx.Row) error { return row.Scan(&a.undecided) })
-	}
-	if err := p.pool.SendBatch(ctx, &send).Close(); err != nil {
-		return answer{}, err
-	}
-	return a, nil
 }
 
 // A claim is a statement that claims, with its arguments, and what to do with how

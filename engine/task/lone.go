@@ -28,6 +28,17 @@ type Enqueued struct {
 	Known bool // the key was known: this is the task that has it
 }
 
+// News is what is told of work that was made, to those who may take it.
+type News int
+
+const (
+	// NewsReady tells of tasks that can be claimed as they are.
+	NewsReady News = iota + 1
+
+	// NewsAny tells perhaps of tasks that a gate holds, or runs that wait for their turn, too.
+	NewsAny
+)
+
 // A Loan is slots that a worker without work lends to one commit that makes tasks:
 // those that take them are claimed by it from the start.
 type Loan struct {
