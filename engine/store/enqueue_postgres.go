@@ -20,7 +20,7 @@ func (p *postgres) enqueue(ctx context.Context, rows []loneRow, with *borrowing)
 	if with != nil && p.floors.lend() && len(rows) <= enqueueRows {
 		return p.enqueueTaking(ctx, rows, with)
 	}
-	if len(rows) <= enqueueRows && p.bell.along() {
+	if len(rows) <= ringRows && p.bell.along() {
 		return p.enqueueRinging(ctx, rows)
 	}
 	e := entrance{answer: make([]task.Enqueued, 0, len(rows))}

@@ -11,6 +11,10 @@ import (
 	"madeira/engine/task"
 )
 
+// ringRows is how many tasks are made at most with the bell behind them: to make more
+// takes so long that the way of the bell is nothing beside it.
+const ringRows = 100
+
 // enqueueRinging makes tasks and notifies other processes behind the commit, on the
 // same connection: the server goes from one to the other by itself. The notification
 // is a transaction of its own, so that no commit waits for that of another.
