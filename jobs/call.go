@@ -78,7 +78,7 @@ func (c *checker) callInputs(i int, env expr.Env) {
 	}
 	job := s.calledJob()
 	if job == nil {
-		c.free(annotated{pointer: at, value: given, replace: func(any) {}}, env, i)
+		c.free(annotated{above: at, value: given}, env, i)
 		return
 	}
 	names := make([]string, len(job.Inputs))
@@ -87,7 +87,7 @@ func (c *checker) callInputs(i int, env expr.Env) {
 		v, has := given[d.Name]
 		switch {
 		case has:
-			c.callInput(d, annotated{pointer: child(at, d.Name), value: v, replace: func(n any) { given[d.Name] = n }}, env, i)
+			c.callInput(d, annotated{value: v, above: at, mapping: given, key: d.Name}, env, i)
 		case d.Default == nil:
 			c.add(c.doc.keyProblem(at, "input.missing", "job %q needs input %q; give %s", job.Name, d.Name, d.form()))
 		}
@@ -121,11 +121,11 @@ func (c *checker) callInput(d InputDecl, v annotated, env expr.Env, step int) {
 		}
 	}
 	if d.Type == fileInput {
-		c.add(c.doc.Problem(v.pointer, "expr.needed", "job needs a file here; name one that a step left, such as ${{ steps.bill.outputs.file }}"))
+		c.add(c.doc.Problem(v.pointer(), "expr.needed", "job needs a file here; name one that a step left, such as ${{ steps.bill.outputs.file }}"))
 		return
 	}
-	if schema, err := schemas.Compile("input.json", d.Schema); err == nil {
-		c.problems = append(c.problems, c.doc.validate(schema, v.value, v.pointer)...)
+	if schema, err := c.lib.inputSchema(d); err == nil {
+		c.problems = append(c.problems, c.doc.validate(schema, v.value, v.pointer())...)
 	}
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -20,19 +21,19 @@ func Decode(file string, text []byte, schema *jsonschema.Schema) (*Document, []P
 	}
 	problems = append(problems, doc.validate(schema, doc.Value, "")...)
 	walkValues(schema, doc, "", func(v annotated) {
-		problems = append(problems, doc.checkPlain(v)...)
+		problems = append(problems, doc.checkPlain(v, calendar.LoadZone)...)
 	})
 	return doc, sortProblems(problems)
 }
 
 // checkPlain checks durations and time zones, which JSON Schema cannot.
-func (d *Document) checkPlain(v annotated) []Problem {
-	if d.vague[v.pointer] {
+func (d *Document) checkPlain(v annotated, zoneOf func(name string) (*time.Location, error)) []Problem {
+	if len(d.vague) > 0 && d.vague[v.pointer()] {
 		return nil
 	}
 	if v.note.Shortest != "" {
 		if wrong := checkDuration(v.value, v.note.Shortest, v.note.Longest); wrong != "" {
-			p := d.Problem(v.pointer, "value.duration", "%s", wrong)
+			p := d.Problem(v.pointer(), "value.duration", "%s", wrong)
 			p.Value = shown(v.value)
 			return []Problem{p}
 		}
@@ -41,11 +42,11 @@ func (d *Document) checkPlain(v annotated) []Problem {
 	if !v.note.Timezone || !ok || name == "" {
 		return nil
 	}
-	_, err := calendar.LoadZone(name)
+	_, err := zoneOf(name)
 	if err == nil {
 		return nil
 	}
-	p := d.Problem(v.pointer, "schedule.timezone", "%v", err)
+	p := d.Problem(v.pointer(), "schedule.timezone", "%v", err)
 	p.Value = shorten(name)
 	var zone *calendar.ZoneError
 	if errors.As(err, &zone) && len(zone.Near) > 0 {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,10 @@ type Document struct {
 	lines  []string         // of the file, without line ends
 	places map[string]place // by JSON pointer
 	vague  map[string]bool  // pointers of values that were refused already
+
+	// orders is the keys of mappings as they were read, in the order of the file, by
+	// pointer. Of one that was changed since it may say something else.
+	orders map[string][]string
 }
 
 // A place is where a value and its key stand in the file.
@@ -54,12 +59,16 @@ func (d *Document) JSON() json.RawMessage { return d.ordered("", d.Value) }
 // the file: the columns of a step come out in the order a person wrote them in.
 func (d *Document) ordered(pointer string, v any) json.RawMessage {
 	w := jsonWriter{doc: d}
+	w.Grow(512) // as most settings need
 	w.write(pointer, v)
-	return w.Bytes()
+	return bytes.Clone(w.Bytes()) // it is kept
 }
 
 // inOrder returns the keys of the mapping at a pointer in the order of the file.
 func (d *Document) inOrder(pointer string, m map[string]any) []string {
+	if read := d.orders[pointer]; len(read) == len(m) && !slices.ContainsFunc(read, func(name string) bool { _, there := m[name]; return !there }) {
+		return read
+	}
 	type at struct {
 		name string
 		place

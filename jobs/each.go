@@ -90,8 +90,7 @@ func (c *checker) forEach(i int, env expr.Env) {
 		return
 	}
 	env.Each = nil
-	at := child(s.pointer, "for_each")
-	one := annotated{pointer: at, value: v, replace: func(n any) { s.values["for_each"] = n }}
+	one := annotated{value: v, above: s.pointer, mapping: s.values, key: "for_each"}
 	if _, written := v.(string); written {
 		one.note = schemas.Annotation{Expression: "list|object"}
 		c.value(one, env, i)

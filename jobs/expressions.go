@@ -15,13 +15,18 @@ import (
 // connections, durations, time zones.
 func (c *checker) expressions() {
 	w := walker{
-		skip: func(pointer string) bool {
-			key := lastToken(pointer)
-			return pointer == "/outputs" || (key == "with" || key == "for_each" || key == "run" || key == "env") && settingOf(pointer) == key
+		skip: func(v annotated) bool {
+			switch v.key {
+			case "outputs":
+				return v.above == ""
+			case "with", "for_each", "run", "env":
+				return settingOf(v.pointer()) == v.key
+			}
+			return false
 		},
 		visit: func(v annotated) { c.value(v, c.known(), -1) },
 	}
-	w.walk([]*jsonschema.Schema{schemas.Job()}, annotated{value: c.doc.Value, replace: func(any) {}})
+	w.walk([]*jsonschema.Schema{schemas.Job()}, annotated{value: c.doc.Value})
 	c.job.Key = text(c.root, "upstream_key")
 	for i := range c.steps {
 		s := &c.steps[i]
@@ -66,7 +71,7 @@ func (c *checker) settings(i int, env expr.Env) {
 	at := child(s.pointer, "with")
 	w := walker{free: s.schema == nil, visit: func(v annotated) { c.value(v, env, i) }}
 	if s.Uses == callType {
-		w.skip = func(pointer string) bool { return pointer == child(at, "inputs") }
+		w.skip = func(v annotated) bool { return v.key == "inputs" && v.above == at }
 		c.callInputs(i, env)
 	}
 	if s.Uses == commandType {
@@ -89,8 +94,7 @@ func (c *checker) declareOutputs() {
 	env.Run, env.Steps, env.Lists = true, c.outputs, c.lists
 	c.jobOutputs = make(map[string]expr.Type, len(outputs))
 	for _, name := range keys(outputs) {
-		v := annotated{pointer: child("/outputs", name), value: outputs[name], note: schemas.Annotation{Expression: "any"},
-			replace: func(n any) { outputs[name] = n }}
+		v := annotated{value: outputs[name], note: schemas.Annotation{Expression: "any"}, above: "/outputs", mapping: outputs, key: name}
 		c.jobOutputs[name] = c.value(v, env, -1)
 	}
 }
@@ -120,12 +124,12 @@ func (c *checker) condition(i int, env expr.Env) {
 // value checks one value of the file and returns its type. Step is the index of the
 // step it belongs to, or -1.
 func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
-	if c.doc.vague[v.pointer] {
+	if len(c.doc.vague) > 0 && c.doc.vague[v.pointer()] {
 		return expr.TypeAny
 	}
 	src, ok := v.value.(string)
 	if !ok || !expr.Has(src) {
-		c.problems = append(c.problems, c.doc.checkPlain(v)...)
+		c.problems = append(c.problems, c.doc.checkPlain(v, c.lib.zone)...)
 	}
 	if !ok {
 		return literalType(v.value)
@@ -137,7 +141,7 @@ func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 	if v.note.Channel {
 		c.channel(v, src)
 	}
-	if strings.HasSuffix(v.pointer, "/if") && v.note.Expression == "bare" && step < 0 {
+	if v.key == "if" && v.note.Expression == "bare" && step < 0 {
 		return expr.TypeBoolean // a condition, which is checked with what its step knows
 	}
 	if !expr.Has(src) {
@@ -146,15 +150,15 @@ func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 	}
 	switch v.note.Expression {
 	case "":
-		c.add(c.doc.Problem(v.pointer, "expr.not_allowed", "${{ }} is not allowed here; write the value itself"))
+		c.add(c.doc.Problem(v.pointer(), "expr.not_allowed", "${{ }} is not allowed here; write the value itself"))
 	case "bare":
-		c.add(c.doc.Problem(v.pointer, "expr.bare", "this is an expression as it stands; write it without ${{ }}"))
+		c.add(c.doc.Problem(v.pointer(), "expr.bare", "this is an expression as it stands; write it without ${{ }}"))
 	case "never_sql":
 		at := max(strings.Index(src, "${{"), 0)
-		line, column := c.doc.inside(v.pointer, src, at)
-		c.add(c.doc.problem(line, column, v.pointer, "expr.sql_context", "a value never becomes part of SQL; write :name there and give name under args"))
+		line, column := c.doc.inside(v.pointer(), src, at)
+		c.add(c.doc.problem(line, column, v.pointer(), "expr.sql_context", "a value never becomes part of SQL; write :name there and give name under args"))
 	case "never_shell":
-		c.add(c.doc.Problem(v.pointer, "expr.shell_context", "a value never becomes part of a command line; write a list, [program, argument, \"${{ … }}\"], or hand it over in env"))
+		c.add(c.doc.Problem(v.pointer(), "expr.shell_context", "a value never becomes part of a command line; write a list, [program, argument, \"${{ … }}\"], or hand it over in env"))
 	default:
 		return c.typed(v, src, env, step)
 	}
@@ -165,13 +169,13 @@ func (c *checker) value(v annotated, env expr.Env, step int) expr.Type {
 func (c *checker) literal(v annotated, src string) {
 	switch v.note.Expression {
 	case "file":
-		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the file that a step left, such as ${{ steps.bill.outputs.file }}", shorten(src)))
+		c.add(c.doc.Problem(v.pointer(), "expr.needed", "%q is text; name the file that a step left, such as ${{ steps.bill.outputs.file }}", shorten(src)))
 	case "dataset":
-		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name the rows that a step left, such as ${{ steps.lines.outputs.rows }}", shorten(src)))
+		c.add(c.doc.Problem(v.pointer(), "expr.needed", "%q is text; name the rows that a step left, such as ${{ steps.lines.outputs.rows }}", shorten(src)))
 	case "list|object":
-		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; write a list or a mapping, or an expression that gives one, such as ${{ inputs.entities }}", shorten(src)))
+		c.add(c.doc.Problem(v.pointer(), "expr.needed", "%q is text; write a list or a mapping, or an expression that gives one, such as ${{ inputs.entities }}", shorten(src)))
 	case "file|dataset", "object", "list":
-		c.add(c.doc.Problem(v.pointer, "expr.needed", "%q is text; name an output of a step, such as ${{ steps.recon.outputs.summary }}", shorten(src)))
+		c.add(c.doc.Problem(v.pointer(), "expr.needed", "%q is text; name an output of a step, such as ${{ steps.recon.outputs.summary }}", shorten(src)))
 	}
 }
 
@@ -181,22 +185,22 @@ func (c *checker) literal(v annotated, src string) {
 func (c *checker) typed(v annotated, src string, env expr.Env, step int) expr.Type {
 	env.Secret, env.Secrets = v.note.Secret, c.env.Secrets
 	checked, errs := expr.Check(src, env)
-	c.report(v.pointer, src, errs)
+	c.report(v.pointer(), src, errs)
 	if len(errs) > 0 {
 		return expr.TypeAny
 	}
-	c.references(v.pointer, src, checked.Refs, step)
+	c.references(v.pointer(), src, checked.Refs, step)
 	for _, id := range checked.Needs {
 		c.steps[step].refs[id] = true
 	}
 	if !fits(checked.Type, v.note.Expression, step) {
-		c.add(c.doc.Problem(v.pointer, "expr.type", "this is of type %s; %s is needed%s",
+		c.add(c.doc.Problem(v.pointer(), "expr.type", "this is of type %s; %s is needed%s",
 			checked.Type, wanted(v.note.Expression), converted(checked.Type, v.note.Expression)))
 		return expr.TypeAny
 	}
 	v.replace(checked.Text)
 	if checked.Alone.Step != "" {
-		c.alone[v.pointer] = checked.Alone
+		c.alone[v.pointer()] = checked.Alone
 	}
 	return checked.Type
 }
@@ -299,7 +303,7 @@ func (c *checker) connection(v annotated, name string) {
 	}
 	declared := append([]string{stateConnection}, c.job.Connections...)
 	if !slices.Contains(declared, name) {
-		p := c.doc.Problem(v.pointer, "connection.undeclared", "the job does not declare connection %q; add it under connections", shorten(name))
+		p := c.doc.Problem(v.pointer(), "connection.undeclared", "the job does not declare connection %q; add it under connections", shorten(name))
 		p.Value = shorten(name)
 		c.add(suggest(p, nearest(name, declared)))
 		return
@@ -309,7 +313,7 @@ func (c *checker) connection(v annotated, name string) {
 		kind, known = "sqlite", true
 	}
 	if known && !slices.Contains(v.note.Connections, kind) {
-		p := c.doc.Problem(v.pointer, "connection.type", "connection %q is of type %s; %s is needed", name, kind, listedOr(v.note.Connections))
+		p := c.doc.Problem(v.pointer(), "connection.type", "connection %q is of type %s; %s is needed", name, kind, listedOr(v.note.Connections))
 		p.Value = name
 		c.add(p)
 	}
@@ -320,7 +324,7 @@ func (c *checker) channel(v annotated, name string) {
 	if _, ok := c.env.Channels[name]; ok || c.env.Channels == nil || expr.Has(name) {
 		return
 	}
-	p := c.doc.Problem(v.pointer, "channel.unknown", "madeira.yaml has no channel %q", shorten(name))
+	p := c.doc.Problem(v.pointer(), "channel.unknown", "madeira.yaml has no channel %q", shorten(name))
 	p.Value = shorten(name)
 	c.add(suggest(p, nearest(name, keys(c.env.Channels))))
 }

@@ -55,7 +55,7 @@ func (c *checker) checkDefault(d InputDecl, v any, pointer string) {
 		c.add(c.doc.keyProblem(pointer, "input.default", "a file has no default; it is handed over with each run"))
 		return
 	}
-	schema, err := schemas.Compile("input.json", d.Schema)
+	schema, err := c.lib.inputSchema(d)
 	if err != nil {
 		return // the schema of job files has said so
 	}

@@ -48,26 +48,33 @@ func (w *jsonWriter) write(pointer string, v any) {
 }
 
 func (w *jsonWriter) object(pointer string, m map[string]any) {
-	var names []string
-	if w.doc == nil {
-		names = keys(m)
-	} else {
-		names = w.doc.inOrder(pointer, m)
-	}
 	w.WriteByte('{')
-	for i, key := range names {
-		if i > 0 {
-			w.WriteByte(',')
+	if w.doc == nil {
+		for i, key := range keys(m) {
+			w.member(i, key)
+			w.write("", m[key])
 		}
-		w.text(key)
-		w.WriteByte(':')
-		below := ""
-		if w.doc != nil {
-			below = child(pointer, key)
+	} else {
+		for i, key := range w.doc.inOrder(pointer, m) {
+			w.member(i, key)
+			below := ""
+			switch m[key].(type) {
+			case map[string]any, []any:
+				below = child(pointer, key)
+			}
+			w.write(below, m[key])
 		}
-		w.write(below, m[key])
 	}
 	w.WriteByte('}')
+}
+
+// member writes the i-th key.
+func (w *jsonWriter) member(i int, key string) {
+	if i > 0 {
+		w.WriteByte(',')
+	}
+	w.text(key)
+	w.WriteByte(':')
 }
 
 // text writes a text. Nearly all are plain, which needs no encoder.

@@ -10,7 +10,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"madeira/jobs/calendar"
 	"madeira/jobs/expr"
 	"madeira/schemas"
 )
@@ -26,6 +30,9 @@ type library struct {
 
 	mu      sync.Mutex
 	presets map[string]*preset // by file
+
+	zones  remembered[*time.Location]     // by name
+	inputs remembered[*jsonschema.Schema] // of inputs, by their text
 
 	shelf shelf // calendars
 }
@@ -61,6 +68,33 @@ type call struct {
 
 // maxCalls is how many jobs may call one another in a row.
 const maxCalls = 8
+
+// A remembered thing is made once for all files that name it. Its zero value is ready.
+type remembered[T any] struct{ all sync.Map }
+
+// get makes what is not there. What cannot be made is tried again.
+func (r *remembered[T]) get(name string, make func(string) (T, error)) (T, error) {
+	if known, ok := r.all.Load(name); ok {
+		return known.(T), nil //nolint:forcetypeassert // Only those are kept.
+	}
+	fresh, err := make(name)
+	if err == nil {
+		r.all.Store(name, fresh)
+	}
+	return fresh, err
+}
+
+// zone returns a time zone.
+func (l *library) zone(name string) (*time.Location, error) {
+	return l.zones.get(name, calendar.LoadZone)
+}
+
+// inputSchema returns the schema that values of an input have to meet.
+func (l *library) inputSchema(d InputDecl) (*jsonschema.Schema, error) {
+	return l.inputs.get(string(d.Schema), func(text string) (*jsonschema.Schema, error) {
+		return schemas.Compile("input.json", []byte(text))
+	})
+}
 
 // newLibrary reads files on all processors. Those that call no other are checked
 // as soon as they are read, so that thousands need not be held at once.

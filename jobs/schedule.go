@@ -16,7 +16,7 @@ func (c *checker) schedule() {
 	c.job.Location = time.UTC
 	zoneKnown := true
 	if name := text(c.root, "timezone"); name != "" {
-		if loc, err := calendar.LoadZone(name); err == nil {
+		if loc, err := c.lib.zone(name); err == nil {
 			c.job.Location = loc
 		} else {
 			zoneKnown = false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"madeira/jobs/calendar"
 	"madeira/jobs/expr"
 	"madeira/schemas"
 )
@@ -38,7 +39,7 @@ func CheckSetting(uses, name string, value json.RawMessage) error {
 			errs = append(errs, errors.New(p.Message))
 		}
 		w := walker{visit: func(a annotated) {
-			for _, p := range d.checkPlain(a) {
+			for _, p := range d.checkPlain(a, calendar.LoadZone) {
 				errs = append(errs, errors.New(p.Message))
 			}
 		}}

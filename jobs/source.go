@@ -19,11 +19,15 @@ func readFile(fsys fs.FS, name string) ([]byte, *Problem) {
 	if err != nil {
 		return nil, &Problem{Code: "file.unreadable", Message: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	var b bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		b.Grow(int(min(max(info.Size(), 0), maxFile)) + bytes.MinRead)
+	}
+	_, err = b.ReadFrom(io.LimitReader(f, maxFile+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, &Problem{Code: "file.unreadable", Message: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	return text, nil
+	return b.Bytes(), nil
 }
 
 // checkText checks that bytes are text that people and programs read the same
@@ -42,6 +46,10 @@ func checkText(text []byte) ([]byte, []Problem) {
 	var ps []Problem
 	line, column := 1, 1
 	for i := 0; i < len(text); {
+		if b := text[i]; b >= ' ' && b <= '~' {
+			i, column = i+1, column+1
+			continue
+		}
 		r, size := utf8.DecodeRune(text[i:])
 		if p := checkRune(r, size, text[i]); p != nil && len(ps) < maxTextProblems {
 			p.Line, p.Column = line, column

@@ -36,6 +36,11 @@ func (c *checker) readSteps() {
 	c.alone = map[string]expr.Ref{}
 	c.outputs = map[string]map[string]expr.Type{}
 	c.lists = map[string]bool{}
+	count := 0
+	for _, key := range phases() {
+		count += len(list(c.root, key))
+	}
+	c.steps = make([]stepInfo, 0, count)
 	for phase, key := range phases() {
 		for i, v := range list(c.root, key) {
 			m, _ := v.(map[string]any)
@@ -134,16 +139,22 @@ func (c *checker) finish() {
 	if _, ok := c.root["outputs"].(map[string]any); ok {
 		j.Outputs = c.doc.ordered("/outputs", c.root["outputs"])
 	}
-	for _, s := range c.steps {
-		c.limits(&s)
-		c.called(&s)
-		c.ranges(&s)
-		if s.Uses == commandType {
-			s.With = c.command(&s)
+	byPhase := []*[]Step{&j.Steps, &j.OnFailure, &j.Finally}
+	for phase, key := range phases() {
+		if n := len(list(c.root, key)); n > 0 {
+			*byPhase[phase] = make([]Step, 0, n)
 		}
-		s.Refs = slices.Sorted(maps.Keys(s.refs))
-		all := []*[]Step{&j.Steps, &j.OnFailure, &j.Finally}[s.phase]
-		*all = append(*all, s.Step)
+	}
+	for i := range c.steps {
+		s := &c.steps[i]
+		c.limits(s)
+		c.called(s)
+		c.ranges(s)
+		if s.Uses == commandType {
+			s.With = c.command(s)
+		}
+		s.Refs = keys(s.refs)
+		*byPhase[s.phase] = append(*byPhase[s.phase], s.Step)
 	}
 }
 
@@ -187,4 +198,15 @@ func integerOf(n json.Number) int64 {
 	return i
 }
 
-func keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// keys returns the keys in alphabetical order.
+func keys[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	all := make([]string, 0, len(m))
+	for key := range m {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}

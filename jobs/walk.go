@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -12,10 +11,37 @@ import (
 // An annotated value is a value that is no list and no mapping, with what the
 // schema says about it.
 type annotated struct {
-	pointer string
-	value   any
-	note    schemas.Annotation
-	replace func(any) // puts another value in its place
+	value any
+	note  schemas.Annotation
+
+	// Where it stands: under a key of a mapping or at a place of a list, whose pointer
+	// is above; in neither at the top, where above is its own.
+	above   string
+	mapping map[string]any
+	key     string
+	list    []any
+	at      int
+}
+
+// pointer is put together only where it is asked for: few values have anything wrong.
+func (v annotated) pointer() string {
+	switch {
+	case v.mapping != nil:
+		return child(v.above, v.key)
+	case v.list != nil:
+		return element(v.above, v.at)
+	}
+	return v.above
+}
+
+// replace puts another value in its place.
+func (v annotated) replace(n any) {
+	switch {
+	case v.mapping != nil:
+		v.mapping[v.key] = n
+	case v.list != nil:
+		v.list[v.at] = n
+	}
 }
 
 // walkValues visits every single value at and below a pointer in a fixed order.
@@ -31,36 +57,37 @@ func (w *walker) from(schema *jsonschema.Schema, doc *Document, pointer string) 
 	if schema != nil {
 		start = append(start, schema)
 	}
-	w.walk(start, annotated{pointer: pointer, value: doc.at(pointer), replace: func(any) {}})
+	w.walk(start, annotated{above: pointer, value: doc.at(pointer)})
 }
 
 type walker struct {
 	visit func(annotated)
 	free  bool
-	skip  func(pointer string) bool // subtrees to leave out; nil for none
+	skip  func(annotated) bool // subtrees to leave out; nil for none
 }
 
 func (w *walker) walk(all []*jsonschema.Schema, v annotated) {
-	if w.skip != nil && w.skip(v.pointer) {
+	if w.skip != nil && w.skip(v) {
 		return
 	}
-	var here []*jsonschema.Schema
+	var few [8]*jsonschema.Schema // more than nearly any value has
+	here := few[:0]
 	for _, s := range all {
 		here = applying(s, v.value, here)
 	}
 	switch in := v.value.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(in)) {
+		pointer := v.pointer()
+		for _, key := range keys(in) {
 			if unknownIn(here, key) {
 				continue // what stands there is not known either
 			}
-			w.walk(ofKey(here, key), annotated{pointer: child(v.pointer, key), value: in[key],
-				replace: func(n any) { in[key] = n }})
+			w.walk(ofKey(here, key), annotated{value: in[key], above: pointer, mapping: in, key: key})
 		}
 	case []any:
+		pointer := v.pointer()
 		for i := range in {
-			w.walk(ofItems(here), annotated{pointer: element(v.pointer, i), value: in[i],
-				replace: func(n any) { in[i] = n }})
+			w.walk(ofItems(here), annotated{value: in[i], above: pointer, list: in, at: i})
 		}
 	default:
 		v.note = merged(here)

@@ -33,7 +33,7 @@ func readYAML(file string, text []byte) (*Document, []Problem) {
 		return nil, inFile(file, ps)
 	}
 	// Jobs have a value for about every sixteen bytes.
-	doc := &Document{File: file, lines: lines(text), places: make(map[string]place, len(text)/16), vague: map[string]bool{}}
+	doc := &Document{File: file, lines: lines(text), places: make(map[string]place, len(text)/16), vague: map[string]bool{}, orders: make(map[string][]string, len(text)/64)}
 	r := &reader{doc: doc, open: map[*yaml.Node]bool{}}
 	if root.Kind != yaml.MappingNode && root.Kind != yaml.AliasNode {
 		return nil, inFile(file, []Problem{{Line: max(root.Line, 1), Column: max(root.Column, 1), Code: "yaml.root_not_mapping",
@@ -157,6 +157,7 @@ func (r *reader) plain(n *yaml.Node, pointer string, depth int) bool {
 
 func (r *reader) mapping(n *yaml.Node, pointer string, depth int) any {
 	m := make(map[string]any, len(n.Content)/2)
+	names := make([]string, 0, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		name, ok := r.key(key, pointer)
@@ -172,7 +173,9 @@ func (r *reader) mapping(n *yaml.Node, pointer string, depth int) any {
 			continue
 		}
 		m[name] = r.value(value, key, at, depth+1)
+		names = append(names, name)
 	}
+	r.doc.orders[pointer] = names
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -86,13 +87,20 @@ func quote(s string) string {
 // otherCase returns the known name that differs in upper and lower case only.
 // Some file systems would find it, and others not.
 func otherCase(name string) string {
-	for known := range strings.FieldsSeq(zoneNames) {
-		if strings.EqualFold(known, name) && known != name {
-			return known
-		}
+	if known := byLowerCase()[strings.ToLower(name)]; known != name {
+		return known
 	}
 	return ""
 }
+
+// byLowerCase is the known names by how they are written in lower case.
+var byLowerCase = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	for known := range strings.FieldsSeq(zoneNames) {
+		names[strings.ToLower(known)] = known
+	}
+	return names
+})
 
 // nearZones returns up to three names close to one that is not known.
 func nearZones(name string) []string {
