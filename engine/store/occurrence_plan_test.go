@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +73,37 @@ func TestAccount_LooksRowsUpHoweverManyThereAre(t *testing.T) {
 			}
 			t.Logf("%d rows of indexes were read for %d due times", rowsAfter-rows, many)
 		})
+	}
+}
+
+// TestAccount_LooksOnlyAtLiveRunsInSQLite has due times of jobs of which runs are live
+// and many are over, and asks for the plan of each statement.
+func TestAccount_LooksOnlyAtLiveRunsInSQLite(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t, storetest.SQLite(t), store.Options{})
+	before, due := situations(time.Now())
+	prepare(t, db, before)
+	heard := db.HearStatements()
+	if _, err := db.Account(t.Context(), due); err != nil {
+		t.Fatal(err)
+	}
+	grows := []string{"run", "run_key", "run_archive", "occurrence", "schedule_entry", "job", "job_version", "task_queue", "task_ready", "r", "k", "e", "v", "j"}
+	looked := 0
+	for _, text := range heard() {
+		if !strings.HasPrefix(text, "SELECT") && !strings.HasPrefix(text, "UPDATE") {
+			continue
+		}
+		looked++
+		plan := litePlan(t, db, text)
+		for _, line := range plan {
+			walks := slices.Contains(grows, scanned(line)) && !slices.Contains(plan, "CO-ROUTINE "+scanned(line)) // the latter is what a part of it gave
+			if walks || strings.Contains(line, "USING INDEX run_by_job") {
+				t.Errorf("this reads more than live runs:\n%s\n%s", text, strings.Join(plan, "\n"))
+			}
+		}
+	}
+	if looked < 10 {
+		t.Errorf("there were only %d statements to look at", looked)
 	}
 }
 

@@ -153,7 +153,7 @@ func (p *postgres) reserve(ctx context.Context, tx bun.Tx, n int) ([]int64, erro
 
 // steady keeps the plans what they are with empty and with full tables.
 func (p *postgres) steady(ctx context.Context, tx bun.Tx) error {
-	_, err := tx.ExecContext(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off")
+	_, err := tx.ExecContext(ctx, byIndex)
 	return err
 }
 
