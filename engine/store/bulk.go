@@ -67,9 +67,13 @@ func insertMany[T any](ctx context.Context, tx txn, rows []T, clause string) (in
 	return written, nil
 }
 
-// addRows adds rows of one table, in as many parts as it takes.
+// addRows adds rows of one table, or pointers to them, in as many parts as it takes.
 func addRows[T any](all *bulks, tx txn, rows []T) error {
-	table := tx.Dialect().Tables().Get(reflect.TypeFor[T]())
+	of := reflect.TypeFor[T]()
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	table := tx.Dialect().Tables().Get(of)
 	for part := range slices.Chunk(rows, bulkRows) {
 		b, err := columns(table, reflect.ValueOf(part))
 		if err != nil {
@@ -87,7 +91,7 @@ func columns(table *schema.Table, rows reflect.Value) (bulk, error) {
 		c := bulkColumn{name: string(field.SQLName), kind: kindOf(field), values: make([]any, b.rows)}
 		varies := false
 		for n := range c.values {
-			v, err := value(field, rows.Index(n))
+			v, err := value(field, reflect.Indirect(rows.Index(n)))
 			if err != nil {
 				return b, fmt.Errorf("write %s of %s: %w", field.Name, table.Name, err)
 			}

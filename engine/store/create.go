@@ -108,12 +108,11 @@ func (tx txn) insertRun(ctx context.Context, n task.NewRun) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	rows := []runRow{row}
-	rows[0].stamp(tx.now)
-	if err := tx.previousPeriods(ctx, rows); err != nil {
+	row.stamp(tx.now)
+	if err := tx.previousPeriods(ctx, []*runRow{&row}); err != nil {
 		return false, err
 	}
-	res, err := tx.NewInsert().Model(&rows).On(liveConflict).Returning("NULL").Exec(ctx)
+	res, err := tx.NewInsert().Model(&row).On(liveConflict).Returning("NULL").Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("insert the run: %w", err)
 	}

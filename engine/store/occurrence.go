@@ -25,10 +25,7 @@ func (db *DB) Account(ctx context.Context, due []task.Accounted) ([]task.Created
 		if err != nil {
 			return nil, fmt.Errorf("make a run of %s: %w", due[i].Run.Run.Job, err)
 		}
-		n := *due[i].Run
 		due[i].Occurrence.RunID = id.String()
-		n.Run.ID, n.Occurrence = id.String(), &due[i].Occurrence
-		due[i].Run = &n
 		runs++
 	}
 	drafts, err := draftRuns(due)

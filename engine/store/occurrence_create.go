@@ -16,9 +16,9 @@ func (a *accounting) create(ctx context.Context, which []int) error {
 	if len(which) == 0 {
 		return nil
 	}
-	rows := make([]runRow, len(which))
+	rows := make([]*runRow, len(which))
 	for i, w := range which {
-		rows[i] = a.drafts[w].run
+		rows[i] = &a.drafts[w].run
 		rows[i].stamp(a.now)
 	}
 	if err := a.knowVersions(ctx, which); err != nil {
@@ -34,22 +34,22 @@ func (a *accounting) create(ctx context.Context, which []int) error {
 	kept := batchRows{runs: make([]newTasks, 0, len(which)), keys: make([]runKeyRow, 0, len(which))}
 	var waiting []int
 	for i, w := range which {
-		n := *a.due[w].Run
-		if missed[n.Run.ID] {
-			if a.made[w], err = a.liveRun(ctx, n); err != nil {
+		d, n := &a.due[w], a.due[w].Run
+		if missed[rows[i].ID] {
+			if a.made[w], err = a.liveRun(ctx, whole(d)); err != nil {
 				return err
 			}
 			continue
 		}
-		a.made[w] = task.Created{Run: rows[i].run(), Outcome: n.Occurrence.Outcome, Reason: n.Occurrence.Reason}
+		a.made[w] = task.Created{Run: rows[i].run(), Outcome: d.Occurrence.Outcome, Reason: d.Occurrence.Reason}
 		turn := n.NotBefore.After(a.began.Time)
 		if turn {
 			a.made[w].Outcome, a.made[w].Reason = task.DueWaiting, putOff(instant{n.NotBefore})
 		}
-		if a.ways[w] == queued && takesTurn(n) {
+		if a.ways[w] == queued && takesTurn(*n) {
 			turn, waiting = true, append(waiting, w)
 		}
-		kept.add(newTasks{a.due[w].Run, &rows[i], a.drafts[w], turn}, a.now)
+		kept.add(newTasks{d, &a.drafts[w], turn}, a.now)
 	}
 	if err := kept.insert(ctx, a.txn); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (a *accounting) create(ctx context.Context, which []int) error {
 }
 
 // insertRuns returns the runs that were left out because another one of their key is live.
-func (tx txn) insertRuns(ctx context.Context, rows []runRow) (map[string]bool, error) {
+func (tx txn) insertRuns(ctx context.Context, rows []*runRow) (map[string]bool, error) {
 	written, err := insertMany(ctx, tx, rows, "ON "+liveConflict)
 	if err != nil {
 		return nil, fmt.Errorf("insert %d runs: %w", len(rows), err)
@@ -107,7 +107,7 @@ func (a *accounting) enterTurns(ctx context.Context, which []int) error {
 	var keys []string
 	for i, w := range which {
 		n := a.due[w].Run
-		ids[i] = n.Run.ID
+		ids[i] = a.drafts[w].run.ID
 		if n.Concurrency != nil {
 			keys = append(keys, n.Concurrency.Key)
 		}

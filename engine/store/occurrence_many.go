@@ -42,32 +42,38 @@ const (
 // draftRuns writes runs as first versions, in the order of their due times.
 func draftRuns(due []task.Accounted) ([]draft, error) {
 	drafts := make([]draft, len(due))
-	for i, d := range due {
-		if d.Run == nil {
+	for i := range due {
+		if due[i].Run == nil {
 			continue
 		}
-		var err error
-		if drafts[i], err = draftRun(*d.Run); err != nil {
-			return nil, fmt.Errorf("make a run of %s: %w", d.Run.Run.Job, err)
+		if err := drafts[i].write(whole(&due[i])); err != nil {
+			return nil, fmt.Errorf("make a run of %s: %w", due[i].Run.Run.Job, err)
 		}
 	}
 	return drafts, nil
 }
 
-func draftRun(n task.NewRun) (d draft, err error) {
+// whole returns the run of a due time, under the id that its occurrence has for it.
+func whole(d *task.Accounted) task.NewRun {
+	n := *d.Run
+	n.Run.ID, n.Occurrence = d.Occurrence.RunID, &d.Occurrence
+	return n
+}
+
+func (d *draft) write(n task.NewRun) (err error) {
 	if d.nodes, err = task.Lay(n.Tasks, false); err != nil {
-		return d, err
+		return err
 	}
 	if len(d.nodes) == 0 {
-		return d, errors.New("a run needs at least one step")
+		return errors.New("a run needs at least one step")
 	}
 	if d.run, err = draftRow(n); err != nil {
-		return d, err
+		return err
 	}
 	d.run.LaterSteps = laterSteps(d.nodes)
 	d.run.Version, d.run.OpenSteps = 1, len(d.nodes)-d.run.LaterSteps
 	d.tasks, err = draftTasks(d.nodes, n.Run.ID)
-	return d, err
+	return err
 }
 
 // account writes due times and their runs: first all due times, then nearly all runs,
@@ -83,12 +89,10 @@ func (tx txn) account(ctx context.Context, due []task.Accounted, drafts []draft)
 	if err != nil || len(fresh) == 0 {
 		return a.made, err
 	}
-	runs := make([]task.NewRun, len(fresh))
-	for i, w := range fresh {
-		runs[i] = *due[w].Run
-	}
-	if a.txn, err = tx.turning(ctx, runs...); err != nil {
-		return nil, err
+	if slices.ContainsFunc(fresh, func(w int) bool { return asksForTurns(due[w].Run) }) {
+		if a.txn, err = tx.aloneInTurns(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.lookAhead(ctx, fresh); err != nil {
 		return nil, err
@@ -100,7 +104,7 @@ func (tx txn) account(ctx context.Context, due []task.Accounted, drafts []draft)
 		return nil, err
 	}
 	for _, w := range a.those(fresh, single) {
-		if a.made[w], err = a.makeRun(ctx, *due[w].Run); err != nil {
+		if a.made[w], err = a.makeRun(ctx, whole(&due[w])); err != nil {
 			return nil, fmt.Errorf("%s due at %s: %w", due[w].Occurrence.Job, due[w].Occurrence.DueAt.UTC().Format(time.RFC3339), err)
 		}
 	}
@@ -143,7 +147,7 @@ func (a *accounting) lookAhead(ctx context.Context, fresh []int) error {
 	if err != nil {
 		return fmt.Errorf("look what stands in the way of %d runs: %w", len(fresh), err)
 	}
-	p := prospects{busy: map[string]bool{}, used: map[task.EntryID]bool{}, placed: map[string]bool{}, behind: map[string]bool{}}
+	p := prospects{busy: map[string]bool{}, used: make(map[task.EntryID]bool, len(fresh)), placed: make(map[string]bool, len(fresh)), behind: map[string]bool{}}
 	a.fresh = map[task.EntryID]bool{}
 	for _, r := range rows {
 		switch r.What {
@@ -156,7 +160,7 @@ func (a *accounting) lookAhead(ctx context.Context, fresh []int) error {
 		}
 	}
 	for _, w := range fresh {
-		a.ways[w] = p.way(*a.due[w].Run)
+		a.ways[w] = p.way(a.due[w].Run)
 	}
 	return nil
 }
@@ -174,7 +178,7 @@ type prospects struct {
 }
 
 // way is called in the order in which runs are made.
-func (p prospects) way(n task.NewRun) way {
+func (p prospects) way(n *task.NewRun) way {
 	job, key := n.Run.Job, task.EntryID{Job: n.Run.Job, Entry: n.Run.Key}
 	w := straight
 	switch {
@@ -182,9 +186,15 @@ func (p prospects) way(n task.NewRun) way {
 		w = single
 	case n.Overlap == task.OverlapSkip && p.busy[job]:
 		w = yielding
-	case n.Concurrency != nil || queues(n) && (p.busy[job] || p.placed[job]):
+	case n.Concurrency != nil || queues(*n) && (p.busy[job] || p.placed[job]):
 		w = queued
 	}
-	p.placed[job], p.used[key], p.behind[job] = true, p.used[key] || n.Run.Key != "", w == single
+	p.placed[job] = true
+	if n.Run.Key != "" {
+		p.used[key] = true
+	}
+	if w == single {
+		p.behind[job] = true
+	}
 	return w
 }

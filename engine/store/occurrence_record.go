@@ -77,7 +77,7 @@ func (a *accounting) unrecorded(ctx context.Context, runs []int) ([]int, error) 
 	}
 	ids := make([]string, len(runs))
 	for i, w := range runs {
-		ids[i] = a.due[w].Run.Run.ID
+		ids[i] = a.due[w].Occurrence.RunID
 	}
 	var ours []string
 	err := a.NewRaw("SELECT CAST(o.run_id AS text) FROM occurrence o WHERE o.run_id IN (?) AND NOT EXISTS (SELECT 1 FROM run r WHERE r.id = o.run_id)", bun.List(ids)).Scan(ctx, &ours)
@@ -125,7 +125,7 @@ func (a *accounting) yield(ctx context.Context, which []int) error {
 			continue
 		}
 		a.made[r.Due] = task.Created{Existing: true, Outcome: task.DueSkipped, Reason: givesWayTo(r.Live)}
-		skipped.add(a.due[r.Due].Run.Run.ID, a.made[r.Due].Reason)
+		skipped.add(a.due[r.Due].Occurrence.RunID, a.made[r.Due].Reason)
 	}
 	if len(skipped[0].values) == 0 {
 		return nil

@@ -11,9 +11,8 @@ import (
 
 // newTasks is a new run whose row is written, with its steps.
 type newTasks struct {
-	*task.NewRun
-	row *runRow
-	draft
+	*task.Accounted
+	*draft
 	turn bool // it waits for its turn
 }
 
@@ -35,16 +34,16 @@ type runKeyRow struct {
 }
 
 func (b *batchRows) add(n newTasks, now instant) {
-	if n.Run.Key != "" {
-		b.keys = append(b.keys, runKeyRow{Job: n.Run.Job, Key: n.Run.Key, Version: 1, RunID: n.Run.ID})
+	if n.run.Key != "" {
+		b.keys = append(b.keys, runKeyRow{Job: n.run.Job, Key: n.run.Key, Version: 1, RunID: n.run.ID})
 	}
 	if n.turn {
 		row := turnRow{
-			RunID: n.Run.ID, Job: n.Run.Job, Overlap: queues(*n.NewRun), Priority: n.row.Priority, DueAt: n.row.DueAt, NotBefore: instant{n.NotBefore},
+			RunID: n.run.ID, Job: n.run.Job, Overlap: queues(*n.Run), Priority: n.run.Priority, DueAt: n.run.DueAt, NotBefore: instant{n.Run.NotBefore},
 			Outcome: string(n.Occurrence.Outcome), Reason: clean(n.Occurrence.Reason, maxLine), Since: now,
 		}
-		if n.Concurrency != nil {
-			row.Key, row.Slots = n.Concurrency.Key, n.Concurrency.Slots
+		if c := n.Run.Concurrency; c != nil {
+			row.Key, row.Slots = c.Key, c.Slots
 		}
 		b.turns = append(b.turns, row)
 	}
@@ -60,16 +59,19 @@ func (b *batchRows) insert(ctx context.Context, tx txn) error {
 	if err != nil {
 		return fmt.Errorf("number %d tasks: %w", b.count, err)
 	}
-	tasks := make([]taskRow, 0, b.count)
+	tasks := make([]*taskRow, 0, b.count)
 	var edges []dependencyRow
 	places := placeRows{ready: make([]readyRow, 0, len(b.runs))}
 	for _, n := range b.runs {
-		needs := tx.number(n.tasks, *n.NewRun, n.nodes, ids[:len(n.nodes)])
+		needs := tx.number(n.tasks, *n.Run, n.nodes, ids[:len(n.nodes)])
 		if !n.turn {
 			places.add(n.tasks, n.nodes, tx.now)
 		}
 		ids = ids[len(n.nodes):]
-		tasks, edges = append(tasks, n.tasks...), append(edges, needs...)
+		for i := range n.tasks {
+			tasks = append(tasks, &n.tasks[i])
+		}
+		edges = append(edges, needs...)
 	}
 	var all bulks
 	for _, err := range []error{

@@ -59,7 +59,9 @@ func (r runRow) run() task.Run {
 		Timeout: time.Duration(r.TimeoutMS) * time.Millisecond, Stopped: r.Stopped, PreviousPeriod: json.RawMessage(r.PreviousPeriod),
 		CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, FinishedAt: r.FinishedAt.Time,
 	}
-	_ = json.Unmarshal(r.Connections, &run.Connections) // written by insertRun alone
+	if run.Connections = []string{}; len(r.Connections) > len("[]") {
+		_ = json.Unmarshal(r.Connections, &run.Connections) // written by draftRow alone
+	}
 	return run
 }
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -36,12 +35,18 @@ func takesTurn(n task.NewRun) bool {
 
 func queues(n task.NewRun) bool { return n.Overlap == task.OverlapQueue && n.Run.ParentTask == 0 }
 
-// turning makes the transaction the only one that looks at turns, when one of the
-// runs has to. What it then reads is what those before it have committed.
-func (tx txn) turning(ctx context.Context, runs ...task.NewRun) (txn, error) {
-	if !slices.ContainsFunc(runs, func(n task.NewRun) bool { return takesTurn(n) || n.Overlap == task.OverlapSkip }) {
+// turning makes the transaction the only one that looks at turns, when the run has
+// to. What it then reads is what those before it have committed.
+func (tx txn) turning(ctx context.Context, n task.NewRun) (txn, error) {
+	if !asksForTurns(&n) {
 		return tx, nil
 	}
+	return tx.aloneInTurns(ctx)
+}
+
+func asksForTurns(n *task.NewRun) bool { return takesTurn(*n) || n.Overlap == task.OverlapSkip }
+
+func (tx txn) aloneInTurns(ctx context.Context) (txn, error) {
 	err := tx.dialect.alone(ctx, tx.Tx, turnsLock)
 	if err == nil {
 		tx.now, err = tx.dialect.now(ctx, tx.Tx)

@@ -8,7 +8,7 @@ import (
 // previousPeriods gives each run that has a period that of the run of its job with the
 // greatest due time before its own that ended well, at work or in the archive, if there
 // is one.
-func (tx txn) previousPeriods(ctx context.Context, runs []runRow) error {
+func (tx txn) previousPeriods(ctx context.Context, runs []*runRow) error {
 	which := relation{{kind: kindNumber}, {kind: kindText}, {kind: kindMoment}}
 	for i, r := range runs {
 		if r.Period != nil {
