@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"madeira/jobs/calendar"
 )
@@ -14,12 +15,11 @@ import (
 // schedule reads the zone, the period and the entries of the schedule.
 func (c *checker) schedule() {
 	c.job.Location = time.UTC
-	zoneKnown := true
 	if name := text(c.root, "timezone"); name != "" {
+		// Where there is no such zone the entries are read all the same, so that what is
+		// wrong in them is said at once.
 		if loc, err := c.lib.zone(name); err == nil {
 			c.job.Location = loc
-		} else {
-			zoneKnown = false
 		}
 	}
 	if m, ok := c.root["period"].(map[string]any); ok {
@@ -35,7 +35,7 @@ func (c *checker) schedule() {
 	r := scheduleReader{checker: c, seen: map[string]bool{}, warned: map[*calendar.Calendar]bool{}}
 	r.usual = r.named(c.root, "")
 	for i, v := range entries {
-		if m, ok := v.(map[string]any); ok && zoneKnown {
+		if m, ok := v.(map[string]any); ok {
 			r.entry(m, element("/schedule", i))
 		}
 	}
@@ -165,7 +165,10 @@ func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n
 	roll := calendar.Roll(text(m, "roll"))
 	day, byDay := m["business_day"].(json.Number)
 	switch {
-	case spec != "" && m["business_day"] != nil || spec == "" && !byDay:
+	case spec == "" && !byDay:
+		return "", false // the schema has said so
+	case spec != "" && m["business_day"] != nil:
+		r.unreadable(text(m, "cron"), pointer)
 		return "", false // the schema has said so
 	case byDay:
 		key = "business_day"
@@ -177,6 +180,9 @@ func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n
 	if key != "cron" && n.cal == nil {
 		if n.at == "" {
 			r.add(r.doc.keyProblem(child(pointer, key), "schedule.calendar", "%s needs a calendar, here or for the job, such as calendar: cn; calendar: weekdays knows Monday to Friday and no holiday", key))
+		}
+		if spec != "" {
+			r.unreadable(text(m, "cron"), pointer)
 		}
 		return "", false
 	}
@@ -202,10 +208,45 @@ func (r *scheduleReader) timetable(e *Entry, m map[string]any, pointer string, n
 	if errors.As(err, &wrong) && slices.Contains([]string{"at", "business_day", "roll"}, wrong.Field) {
 		return "", false // the schema has said so
 	}
-	p := r.doc.Problem(child(pointer, key), specCode(err), "%v", err)
-	p.Value = shorten(spec)
-	r.add(p)
+	r.specProblems(err, text(m, key), child(pointer, key))
 	return "", false
+}
+
+// unreadable reports what cannot be read in the expression of an entry that is no
+// timetable for another reason.
+func (r *scheduleReader) unreadable(spec, pointer string) {
+	if _, err := r.cron(strings.Join(strings.Fields(spec), " ")); err != nil {
+		r.specProblems(err, spec, child(pointer, "cron"))
+	}
+}
+
+// specProblems reports each field of an expression that cannot be read, where it
+// stands in the text.
+func (r *scheduleReader) specProblems(err error, written, at string) {
+	all := calendar.SpecErrors(err)
+	if len(all) == 0 {
+		p := r.doc.Problem(at, specCode(err), "%v", err)
+		p.Value = shorten(written)
+		r.add(p)
+	}
+	for _, one := range all {
+		p := r.doc.Problem(at, one.Code, "%v", one)
+		if one.Number > 0 {
+			p.Line, p.Column = r.doc.inside(at, written, fieldAt(written, one.Number))
+		}
+		p.Value = shorten(strings.Join(strings.Fields(written), " "))
+		r.add(p)
+	}
+}
+
+// fieldAt returns the offset of a field of an expression, counted from 1.
+func fieldAt(spec string, number int) int {
+	rest := spec
+	for range number - 1 {
+		rest = strings.TrimLeftFunc(rest, unicode.IsSpace)
+		rest = rest[max(strings.IndexFunc(rest, unicode.IsSpace), 0):]
+	}
+	return len(spec) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
 }
 
 // timesOf returns the times of day of an at key, in order, each once.

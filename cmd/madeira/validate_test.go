@@ -75,11 +75,11 @@ func TestValidate_PrintsEveryProblemOfEveryBadFile(t *testing.T) {
 	}
 }
 
-func TestValidate_FiveMistakesAreFiveLines(t *testing.T) {
+func TestValidate_SixMistakesAreSixLines(t *testing.T) {
 	t.Parallel()
-	r := call(t, "validate", filepath.Join(badFolder(t), "five_mistakes.yaml"))
-	if got := strings.Count(r.stdout, "\n"); got != 5 || r.code != exitFailed {
-		t.Errorf("validate prints %d lines and exits with %d, want 5 and 1:\n%s", got, r.code, r.stdout)
+	r := call(t, "validate", filepath.Join(badFolder(t), "six_mistakes.yaml"))
+	if got := strings.Count(r.stdout, "\n"); got != 6 || r.code != exitFailed {
+		t.Errorf("validate prints %d lines and exits with %d, want 6 and 1:\n%s", got, r.code, r.stdout)
 	}
 }
 
@@ -102,13 +102,13 @@ func TestValidate_ChecksMadeiraYAMLToo(t *testing.T) {
 
 func TestValidate_PrintsJSON(t *testing.T) {
 	t.Parallel()
-	r := call(t, "validate", "--output", "json", filepath.Join(badFolder(t), "five_mistakes.yaml"))
+	r := call(t, "validate", "--output", "json", filepath.Join(badFolder(t), "six_mistakes.yaml"))
 	var problems []map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(r.stdout), &problems); err != nil {
 		t.Fatalf("%v in %s", err, r.stdout)
 	}
-	if len(problems) != 5 || r.code != exitFailed {
-		t.Errorf("validate prints %d problems and exits with %d, want 5 and 1", len(problems), r.code)
+	if len(problems) != 6 || r.code != exitFailed {
+		t.Errorf("validate prints %d problems and exits with %d, want 6 and 1", len(problems), r.code)
 	}
 	for _, p := range problems {
 		wantKeys(t, "problem", p, "file", "line", "column", "code", "message", "path", "suggestion", "severity")

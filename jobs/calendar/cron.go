@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -23,11 +24,29 @@ const (
 type SpecError struct {
 	Code    string
 	Field   string // "minute", "hour", "day of month", "month", "day of week", "at" or "business_day"; "" for the whole
+	Number  int    // of a field of a cron expression that cannot be read, counted from 1; 0 for anything else
 	Message string
 }
 
 // Error returns the message.
 func (e *SpecError) Error() string { return e.Message }
+
+// SpecErrors returns each *SpecError that an error of a timetable is made of, in
+// the order of the fields; nil when it is another error.
+func SpecErrors(err error) []*SpecError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*SpecError
+		for _, one := range joined.Unwrap() {
+			all = append(all, SpecErrors(one)...)
+		}
+		return all
+	}
+	var one *SpecError
+	if !errors.As(err, &one) {
+		return nil
+	}
+	return []*SpecError{one}
+}
 
 // A cronSpec is a cron expression that was read.
 type cronSpec struct {
@@ -37,24 +56,16 @@ type cronSpec struct {
 }
 
 // parseCron reads five fields: minute, hour, day of month, month and day of week.
-// The error is a *SpecError.
+// The error is a *SpecError, or joins one for each field that cannot be read.
 func parseCron(spec string) (cronSpec, error) {
 	fields, err := split(spec)
 	if err != nil {
 		return cronSpec{}, err
 	}
 	var c cronSpec
-	plain := fields
-	if plain[2], err = c.days.takeDaysOfMonth(fields[2]); err != nil {
+	plain, err := c.days.takeDays(fields)
+	if err != nil {
 		return cronSpec{}, err
-	}
-	if plain[4], err = c.days.takeDaysOfWeek(fields[4]); err != nil {
-		return cronSpec{}, err
-	}
-	for i, f := range plain {
-		if err := checkField(i, f, fields[i]); err != nil {
-			return cronSpec{}, err
-		}
 	}
 	parsed, cause := parseFields(plain)
 	if cause != nil {
@@ -116,7 +127,7 @@ var (
 
 // fieldError says what is wrong with a field.
 func fieldError(i int, field, cause string) error {
-	return &SpecError{Code: CodeCron, Field: fieldNames[i],
+	return &SpecError{Code: CodeCron, Field: fieldNames[i], Number: i + 1,
 		Message: fmt.Sprintf("the %s %q cannot be read: %s; it takes %s, lists, ranges and steps", fieldNames[i], field, cause, fieldForms[i])}
 }
 
@@ -180,6 +191,22 @@ var (
 	nthDay     = regexp.MustCompile(`(?i)^` + anyWeekday + `(?:#([0-9]+)|(L))$`)
 	toSunday   = regexp.MustCompile(`(?i)^` + anyWeekday + `-(?:7|sun)(?:/([0-9]+))?$`)
 )
+
+// takeDays reads the days that the parser does not know, and returns the fields
+// without them. The error joins that of each field that cannot be read, so that
+// they can be set right at once.
+func (c *cronDays) takeDays(fields [5]string) ([5]string, error) {
+	plain := fields
+	var errs [5]error
+	plain[2], errs[2] = c.takeDaysOfMonth(fields[2])
+	plain[4], errs[4] = c.takeDaysOfWeek(fields[4])
+	for i, field := range plain {
+		if errs[i] == nil {
+			errs[i] = checkField(i, field, fields[i])
+		}
+	}
+	return plain, errors.Join(errs[:]...)
+}
 
 // takeDaysOfMonth reads the elements of a field that the parser does not know, and
 // returns the others; "" when there are none.

@@ -35,7 +35,7 @@ type Timetable struct {
 // cron. Beyond what every cron knows the days of a month may be L (the last one),
 // L-2 (two days before it) and LW (the last one from Monday to Friday), the days of
 // a week 5#3 (the third Friday of the month), 5L (the last one) and 7 (Sunday). The
-// error is a *SpecError.
+// error is a *SpecError, or joins one for each field that cannot be read.
 func NewTimetable(spec string, loc *time.Location) (Timetable, error) {
 	c, err := parseCron(spec)
 	if err != nil {
