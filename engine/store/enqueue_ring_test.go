@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
@@ -36,4 +38,47 @@ func TestEnqueue_ThatIsRefusedBeforeTheBellLeavesTheConnectionUsable(t *testing.
 	mustEnqueue(t, db, task.Lone{Type: "noop"})
 	claim(t, db, 1)
 	sound(t, db)
+}
+
+// What is answered is on disk, although others may have seen it before: a server that
+// dies behind the answer, and writes its log for others alone as rarely as it can, has it.
+func TestEnqueue_WhatIsAnsweredOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	c := storetest.Private(t, storetest.Options{Settings: []string{"wal_writer_delay=10s", "autovacuum=off"}})
+	url, err := c.Database(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *store.DB {
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	db := open()
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		var made []int64
+		for range 3 {
+			time.Sleep(10 * time.Millisecond) // so that the bell rings behind each
+			made = append(made, mustEnqueue(t, db, task.Lone{Type: "noop"})[0].ID)
+		}
+		if err := c.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = db.Close() // its connections are gone
+		if err := c.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		db = open()
+		if n := count(t, db, fmt.Sprintf("SELECT count(*) FROM task_queue WHERE id IN (%d, %d, %d)", made[0], made[1], made[2])); n != len(made) {
+			t.Errorf("%d of %d tasks that were answered for are there", n, len(made))
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
 }
