@@ -122,5 +122,5 @@ var codes = []Code{
 
 	{"secret.not_allowed", "A secret cannot stand here, because what stands here is kept and shown. It can in env of a step that runs a program."},
 	{"secret.unknown", "madeira.yaml names no secret of this name. Add it under secrets there."},
-	{"secret.inline", "Something looks like a secret. Secrets do not belong in files; name them by reference in a connection of madeira.yaml."},
+	{"secret.inline", "Something looks like a secret, by its name or by the form that keys of AWS, GitHub, Slack, Stripe and Google, private keys and JWTs have. Secrets do not belong in files; name them by reference in a connection of madeira.yaml."},
 }

@@ -43,8 +43,9 @@ func (c *checker) commandValues(i int, w *walker) {
 	}
 	env, _ := s.values["env"].(map[string]any)
 	for name, v := range env {
-		if value, ok := v.(string); ok && value != "" && secretName(name) && !expr.Has(value) {
-			c.add(c.doc.Problem(child(child(s.pointer, "env"), name), codeSecret,
+		at := child(child(s.pointer, "env"), name)
+		if value, ok := v.(string); ok && value != "" && secretName(name) && !expr.Has(value) && !c.doc.vague[at] {
+			c.add(c.doc.Problem(at, codeSecret,
 				"%q looks like a secret, and secrets do not belong in this file; name it under secrets in madeira.yaml and write ${{ secrets.%s }}", shorten(name), strings.ToUpper(name)))
 		}
 	}

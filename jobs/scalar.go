@@ -20,8 +20,11 @@ var (
 )
 
 // scalar returns the JSON value of a scalar node. A value that different
-// programs read differently is reported and kept as text.
+// programs read differently, or that is a secret, is reported and kept as text.
 func (r *reader) scalar(n *yaml.Node, pointer string) any {
+	if r.refuseSecret(n, pointer) {
+		return n.Value
+	}
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		if strings.ContainsFunc(n.Value, func(c rune) bool { return c == 0 || hidden(c) }) {
 			r.refuse(n, pointer, "yaml.control_char", "the text holds a character that is not shown; remove it")
