@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"madeira/engine/store"
 	"madeira/engine/task"
 	"madeira/jobs"
 	"madeira/scheduler"
@@ -223,6 +224,9 @@ func (p *program) runWhole(ctx context.Context, r *process, view *progressView, 
 	}
 	if created.Existing {
 		fmt.Fprintf(p.stderr, "%s is open as run %s; taking it up\n", keyName(created.Run), created.Run.ID)
+		if err := p.tellLeases(ctx, r.db, created.Run.ID); err != nil {
+			return err
+		}
 	}
 	takeUp := "interrupted; the same call takes the run up again"
 	if created.Run.Key == "" {
@@ -230,6 +234,34 @@ func (p *program) runWhole(ctx context.Context, r *process, view *progressView, 
 	}
 	return p.finish(ctx, r, view, created.Run.ID, takeUp)
 }
+
+// tellLeases says what other processes are at in a run, and how long this one waits
+// for that where they have ended without giving it back.
+func (p *program) tellLeases(ctx context.Context, db *store.DB, runID string) error {
+	leases, err := db.Leases(ctx, runID)
+	if err != nil {
+		return err
+	}
+	for i, l := range leases {
+		if i == maxLeases {
+			fmt.Fprintf(p.stderr, "and so it is with %d more of its tasks\n", len(leases)-i)
+			break
+		}
+		what := "step " + task.Name(l.Step, l.Element)
+		if l.Step == "" {
+			what = "a task of type " + l.Type
+		}
+		who := "another process"
+		if l.Host != "" {
+			who = fmt.Sprintf("process %d on %s", l.PID, l.Host)
+		}
+		fmt.Fprintf(p.stderr, "%s is the work of %s: this one waits for it to end, or for its lease to run out, which it does at %s UTC unless it is renewed\n", what, who, stamp(l.Until))
+	}
+	return nil
+}
+
+// maxLeases is how many leases of other processes are told singly.
+const maxLeases = 5
 
 // finish works at a run until it is over, and reports.
 func (p *program) finish(ctx context.Context, r *process, view *progressView, runID, takeUp string) error {

@@ -22,6 +22,17 @@ type Hold struct {
 	Fence  int64
 }
 
+// A Lease is what keeps others from a task while a worker is at it. A worker that
+// lives renews it before it runs out.
+type Lease struct {
+	Step    string // "" for a task that is not a step of its run
+	Element string
+	Type    string
+	Host    string // of the worker; "" where nothing is known of it any more
+	PID     int
+	Until   time.Time
+}
+
 // A Claimed task is what a worker gets: enough to run it, but for the values its
 // expressions refer to, which Scope holds.
 type Claimed struct {
