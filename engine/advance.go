@@ -96,7 +96,7 @@ func decide(u task.Undecided) task.Decision {
 	case bad != "" && failureDecided(u.Condition, v):
 		d.Reason, d.Detail = task.ReasonNeedsFailed, fmt.Sprintf("step %s ended as %s", bad, u.Needs[bad].State)
 	default:
-		d.Reason, d.Detail = task.ReasonCondition, "if: "+u.Condition
+		d.Reason, d.Detail = task.ReasonCondition, task.ConditionText(u.Condition)
 	}
 	return d
 }

@@ -70,6 +70,14 @@ func TestDecide_EveryWayNeedsEnd(t *testing.T) {
 	}
 }
 
+func TestDecide_NamesTheConditionThatIsFalse(t *testing.T) {
+	t.Parallel()
+	got := decide(task.Undecided{Condition: "always() &&\n  run.version > 1\n", Scope: task.Scope{Run: task.Run{Version: 1}}})
+	if want := "if: always() &&   run.version > 1"; got.Reason != task.ReasonCondition || got.Detail != want {
+		t.Errorf("decide gives %s %q, want %s %q", got.Reason, got.Detail, task.ReasonCondition, want)
+	}
+}
+
 func TestDecide_NamesTheStepThatFailed(t *testing.T) {
 	t.Parallel()
 	got := decide(task.Undecided{Needs: map[string]task.StepResult{

@@ -288,7 +288,11 @@ func why(t task.Task) string {
 	case task.ReasonNeedsFailed:
 		parts = append(parts, "not run: "+t.Detail)
 	case task.ReasonCondition:
-		parts = append(parts, "not run, its condition is false: "+t.Detail)
+		not := "not run: " // for a reason outside of it
+		if task.IsConditionText(t.Detail) {
+			not = "not run, its condition is false: "
+		}
+		parts = append(parts, not+t.Detail)
 	case "":
 	default:
 		if t.Detail == task.WakeChild || t.Detail == task.WakeJoined {
