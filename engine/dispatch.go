@@ -251,9 +251,9 @@ func (d *dispatcher) pass(a answer) {
 	}
 }
 
-// filled is what a call got when that is all it wanted, else 0.
+// filled is what a call got when that is all it looked for, else 0.
 func filled(got, wanted int) int {
-	if got < wanted {
+	if wanted == 0 || got < wanted {
 		return 0
 	}
 	return got
