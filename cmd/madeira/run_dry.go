@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"madeira/engine/task"
 	"madeira/jobs"
@@ -150,7 +151,11 @@ func (s dryStep) write(out io.Writer, margin string) {
 	if s.If != "" {
 		notes = append(notes, "if "+strings.Join(strings.Fields(s.If), " "))
 	}
-	if s.ForEach != nil {
+	each := s.ForEach != nil && plainValue(s.ForEach) != wholeValue(s.ForEach, "") // too long for a note
+	switch {
+	case each:
+		notes = append(notes, "for each of what for_each names")
+	case s.ForEach != nil:
 		notes = append(notes, "for each of "+plainValue(s.ForEach))
 	}
 	for _, l := range s.Limits {
@@ -164,13 +169,36 @@ func (s dryStep) write(out io.Writer, margin string) {
 		fmt.Fprintf(out, "  %s", strings.Join(notes, "; "))
 	}
 	fmt.Fprintln(out)
+	if each {
+		fmt.Fprintf(out, "%s  for_each: %s\n", margin, wholeValue(s.ForEach, margin+"    "))
+	}
 	var settings map[string]json.RawMessage
 	if json.Unmarshal(s.With, &settings) == nil {
 		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			fmt.Fprintf(out, "%s  %s: %s\n", margin, name, plainValue(settings[name]))
+			fmt.Fprintf(out, "%s  %s: %s\n", margin, name, wholeValue(settings[name], margin+"    "))
 		}
 	}
 	if s.Run != nil {
 		s.Run.write(out, margin+"    ")
 	}
+}
+
+// wholeValue is a value as it stands in a job file, all of it: who looks before a run
+// has to see what it would do. A text of several lines is a block below its key.
+func wholeValue(raw json.RawMessage, margin string) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return string(raw)
+	}
+	visible := func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return '·'
+		}
+		return r
+	}
+	text = strings.Map(visible, strings.TrimSuffix(text, "\n"))
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	return "|\n" + margin + strings.ReplaceAll(text, "\n", "\n"+margin)
 }
