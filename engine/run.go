@@ -169,6 +169,7 @@ func (e *Engine) prepare(ctx context.Context, a *attempt, p *ports, run *task.Ru
 		Task:      taskOf(a.Claimed, scope.Run),
 		Settings:  settings,
 		Previous:  scope.Earlier,
+		ByHand:    namesOf(scope.ByHand),
 		Dir:       scope.Run.BaseDir,
 		Databases: e.cfg.Connections.Databases(grant),
 		Remotes:   e.cfg.Connections.Remotes(grant),
@@ -187,8 +188,8 @@ func (e *Engine) scope(ctx context.Context, c task.Claimed) (task.Scope, error) 
 	if c.RunID == "" {
 		return task.Scope{}, nil
 	}
-	if c.Run != nil && len(c.Refs) == 0 && (c.Run.Key == "" || c.Run.Version == 1 || c.Step == "") {
-		return task.Scope{Run: *c.Run, Phase: task.PhaseMain}, nil // no other step and no earlier version to ask for
+	if c.Run != nil && len(c.Refs) == 0 && c.Run.RerunOf == "" && (c.Run.Key == "" || c.Run.Version == 1 || c.Step == "") {
+		return task.Scope{Run: *c.Run, Phase: task.PhaseMain}, nil // no other step, no earlier version and nothing set by hand to ask for
 	}
 	scope, err := e.cfg.Queue.Scope(ctx, c)
 	if err != nil {
@@ -216,6 +217,15 @@ func resolved(c task.Claimed, scope task.Scope, secrets map[string]any) ([]byte,
 		return nil, step.PermanentCode(wrong.Code, fmt.Errorf("settings of step %s: %w", c.Step, err))
 	}
 	return nil, step.Permanent(fmt.Errorf("settings of step %s: %w", c.Step, err))
+}
+
+// namesOf says what was set by hand, without the values.
+func namesOf(list []task.Correction) []string {
+	var texts []string
+	for _, c := range list {
+		texts = append(texts, c.Names())
+	}
+	return texts
 }
 
 func taskOf(c task.Claimed, run task.Run) step.Task {

@@ -10,6 +10,7 @@ import (
 // claimedRun is a run as pgRun writes it.
 type claimedRun struct {
 	ID          string          `json:"id"`
+	RerunOf     string          `json:"rerun_of"`
 	Job         string          `json:"job"`
 	JobDigest   string          `json:"job_digest"`
 	Key         string          `json:"upstream_key"`
@@ -41,7 +42,7 @@ func readRun(raw []byte) *task.Run {
 		r.Previous = nil
 	}
 	return &task.Run{
-		ID: r.ID, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status, Trigger: r.Trigger,
+		ID: r.ID, RerunOf: r.RerunOf, Job: r.Job, JobDigest: r.JobDigest, Key: r.Key, Version: r.Version, Status: r.Status, Trigger: r.Trigger,
 		DueAt: r.DueAt.UTC(), Inputs: r.Inputs, Period: r.Period, PreviousPeriod: r.Previous, BaseDir: r.BaseDir, Connections: r.Connections,
 		Reason: r.Reason, Actor: r.Actor, ParentTask: r.ParentTask, CreatedAt: r.CreatedAt.UTC(),
 	}

@@ -38,7 +38,7 @@ FROM (SELECT) AS once LEFT JOIN claimed ON true`
 // pgRun is the run of a step, with the first of its steps that a claim got: most
 // steps need to know no more. In the phases after main they do.
 const pgRun = `SELECT row_to_json(q) FROM (
-    SELECT id, job, job_digest, coalesce(upstream_key, '') AS upstream_key, coalesce(version, 0) AS version, status, trigger, due_at, inputs, period, previous_period, base_dir, connections,
+    SELECT id, coalesce(CAST(rerun_of AS text), '') AS rerun_of, job, job_digest, coalesce(upstream_key, '') AS upstream_key, coalesce(version, 0) AS version, status, trigger, due_at, inputs, period, previous_period, base_dir, connections,
       coalesce(reason, '') AS reason, coalesce(actor, '') AS actor, coalesce(parent_task, 0) AS parent_task, created_at
     FROM run r WHERE r.id = claimed.run_id AND r.phase = 'main') AS q`
 

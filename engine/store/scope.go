@@ -104,7 +104,13 @@ func (db *DB) Scope(ctx context.Context, t task.Claimed) (task.Scope, error) {
 	if err != nil {
 		return task.Scope{}, fmt.Errorf("read what task %d refers to: %w", t.TaskID, err)
 	}
-	if run.Key == "" || t.Step == "" {
+	if t.Step == "" {
+		return s, nil
+	}
+	if s.ByHand, err = corrections(ctx, db.read, s.Run); err != nil {
+		return task.Scope{}, fmt.Errorf("read what was set by hand for task %d: %w", t.TaskID, err)
+	}
+	if run.Key == "" {
 		return s, nil
 	}
 	s.Earlier, err = db.earlier(ctx, s.Run, t)

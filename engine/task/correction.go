@@ -26,14 +26,24 @@ func (c Correction) Empty() bool { return len(c.Settings) == 0 && len(c.Inputs) 
 
 // String says who set what, in one line.
 func (c Correction) String() string {
+	return c.text(func(name string, value json.RawMessage) string { return name + " = " + settingText(value) })
+}
+
+// Names is String without the values, for those who are told of a run and do not see
+// its settings.
+func (c Correction) Names() string {
+	return c.text(func(name string, _ json.RawMessage) string { return name })
+}
+
+func (c Correction) text(one func(name string, value json.RawMessage) string) string {
 	var set []string
 	for _, step := range slices.Sorted(maps.Keys(c.Settings)) {
 		for _, name := range slices.Sorted(maps.Keys(c.Settings[step])) {
-			set = append(set, fmt.Sprintf("%s.%s = %s", step, name, settingText(c.Settings[step][name])))
+			set = append(set, one(step+"."+name, c.Settings[step][name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
-		set = append(set, fmt.Sprintf("input %s = %s", name, settingText(c.Inputs[name])))
+		set = append(set, one("input "+name, c.Inputs[name]))
 	}
 	actor := c.Actor
 	if actor == "" {

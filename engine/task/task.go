@@ -73,6 +73,7 @@ type Scope struct {
 	Problem string                // why Steps is not there and never will be; "" where it is
 	Earlier map[string]json.RawMessage
 	// Earlier holds the outputs of the same step in the last version of the key that ended well; nil where there is none.
+	ByHand []Correction // what people have set for the run of a step, the last first
 }
 
 // A RunFailure is the first step of main that failed.

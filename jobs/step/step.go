@@ -80,6 +80,10 @@ type Input struct {
 	// key that ended well, or nil: what a line-level diff compares with.
 	Previous map[string]json.RawMessage
 
+	// ByHand says what people have set for this run beside what its job says, one line
+	// each, the last first: who, when, why and which settings, without their values.
+	ByHand []string
+
 	// Dir is the folder of the job file, where relative programs are looked for; ""
 	// for a task enqueued alone.
 	Dir string

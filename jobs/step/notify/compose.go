@@ -38,6 +38,7 @@ type body struct {
 	Subject     string          `json:"subject"`
 	Text        string          `json:"text"`
 	Summary     json.RawMessage `json:"summary,omitempty"`
+	ByHand      []string        `json:"set_by_hand,omitempty"`
 	Attachments []attachment    `json:"attachments,omitempty"`
 }
 
@@ -65,6 +66,7 @@ func (composer) Run(_ context.Context, in step.Input) (step.Output, error) {
 	if err != nil {
 		return step.Output{}, step.Permanent(fmt.Errorf("compose a message to %s: %w", set.Channel, err))
 	}
+	b.tellByHand(in.ByHand)
 	raw, err := json.Marshal(b)
 	if err != nil {
 		return step.Output{}, step.Permanent(err)
@@ -100,6 +102,16 @@ func compose(t step.Task, set settings) (body, error) {
 	var err error
 	b.Text, err = reconciliationText(b.Summary)
 	return b, err
+}
+
+// tellByHand says what was set by hand, in the text as well: a person who reads it
+// should not take the result for what the job alone has made of its sources.
+func (b *body) tellByHand(lines []string) {
+	b.ByHand = lines
+	for _, line := range lines {
+		b.Text += "\nset by hand: " + line
+	}
+	b.Text = strings.TrimPrefix(b.Text, "\n")
 }
 
 // attached reads a file or dataset; ok is false for one that was not made.

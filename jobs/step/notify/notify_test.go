@@ -57,6 +57,33 @@ CNY: left 1640.50, right 1656.05, difference -15.55`
 	}
 }
 
+func TestNotify_TellsWhatWasSetByHand(t *testing.T) {
+	t.Parallel()
+	kit := steptest.New(t)
+	for settings, want := range map[string]string{
+		`{"channel": "finance", "template": "text", "text": "all is well"}`: "all is well\nset by hand: version 3, by ann: bill.path\nset by hand: version 2, by bob: input month",
+		`{"channel": "finance", "template": "text"}`:                        "set by hand: version 3, by ann: bill.path\nset by hand: version 2, by bob: input month",
+		`{"channel": "finance"}`:                                            "The reconciliation has no result: a step before it failed.\nset by hand: version 3, by ann: bill.path\nset by hand: version 2, by bob: input month",
+	} {
+		in := kit.Input(settings)
+		in.ByHand = []string{"version 3, by ann: bill.path", "version 2, by bob: input month"}
+		out, err := steptest.Run(t, Type(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b body
+		if err := json.Unmarshal(out.Effects[0].(step.Message).Body, &b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Text != want || strings.Join(b.ByHand, "|") != strings.Join(in.ByHand, "|") {
+			t.Errorf("%s: text %q, set_by_hand %q, want %q and %q", settings, b.Text, b.ByHand, want, in.ByHand)
+		}
+	}
+	if _, b := composed(t, `{"channel": "finance", "template": "text", "text": "x"}`); b.Text != "x" || b.ByHand != nil {
+		t.Errorf("text %q, set_by_hand %q where nothing was set, want x and none", b.Text, b.ByHand)
+	}
+}
+
 func TestNotify_SaysSoWhenThereIsNoResult(t *testing.T) {
 	t.Parallel()
 	_, b := composed(t, `{"channel": "finance", "summary": null}`)
