@@ -173,8 +173,7 @@ func (p *postgres) alone(ctx context.Context, tx bun.Tx, lock int64) error {
 // hundred thousand rows the planner would rather read all of it for each batch. Few
 // enough rows are moved that claims beside it do not notice.
 func (p *postgres) shifting(ctx context.Context, tx bun.Tx) (int, error) {
-	_, err := tx.ExecContext(ctx, byIndex)
-	return 5000, err
+	return 5000, p.steady(ctx, tx)
 }
 
 const byIndex = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off"
