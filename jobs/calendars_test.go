@@ -176,9 +176,9 @@ func TestCheck_SaysWhatIsWrongWithSchedulesAndCalendars(t *testing.T) {
 		{"unknown in a list", "calendar: [cn, ../x, ownn]", "name: own\nsource: us\n", "", []string{
 			"team/job.yaml:3:16 id.charset calendar[1] must be", `team/job.yaml:3:22 calendar.unknown did you mean "own"?`}},
 		{"neither", "calendar: cn\nschedule: [{roll: next}]", "", "", []string{
-			"team/job.yaml:4:12 yaml.missing_field one of cron, business_day is needed", `team/job.yaml:4:12 yaml.missing_field "cron" is missing; it goes with "roll"`}},
+			"team/job.yaml:4:12 yaml.missing_field one of cron, business_day is needed", `team/job.yaml:4:13 yaml.missing_field "cron" is missing; it goes with "roll"`}},
 		{"both", "calendar: cn\nschedule: [{cron: \"0 6 * * *\", business_day: 5, at: \"10:30\"}]", "", "", []string{"team/job.yaml:4:32 yaml.exclusive exclude each other"}},
-		{"no time", "calendar: cn\nschedule: [{business_day: 5}]", "", "", []string{`team/job.yaml:4:12 yaml.missing_field "at" is missing`}},
+		{"no time", "calendar: cn\nschedule: [{business_day: 5}]", "", "", []string{`team/job.yaml:4:13 yaml.missing_field "at" is missing`}},
 		{"values", "calendar: cn\nschedule: [{business_day: 0, at: \"25:00\"}, {business_day: 24, at: [\"10:30\", \"9:30\"]}, {cron: \"0 6 * * *\", roll: nxt}]", "", "", []string{
 			"team/job.yaml:4:27 schedule.business_day 1 to 23", "team/job.yaml:4:34 schedule.at hours and minutes", "team/job.yaml:4:59 schedule.business_day 1 to 23", "team/job.yaml:4:77 schedule.at hours and minutes", `team/job.yaml:4:113 value.enum did you mean "next"?`}},
 		{"twice", "calendar: cn\nschedule: [{business_day: 5, at: [\"10:30\", \"09:00\"]}, {business_day: 5, at: [\"09:00\", \"10:30\"], calendar: [cn]}]", "", "", []string{"team/job.yaml:4:70 schedule.duplicate business_day 5"}},

@@ -129,7 +129,7 @@ steps:
 		`a.yaml:8:54 expr.undefined inputs has no on; there is bill, names, one; did you mean "one"?`,
 		`a.yaml:8:137 expr.undefined each.value has no cod; there is code; did you mean "code"?`,
 		`a.yaml:9:23 value.type for_each must be a list, a mapping, or an expression that gives one`,
-		`a.yaml:10:5 step.missing "for_each" is missing; it goes with "max_parallel"`,
+		`a.yaml:10:13 step.missing "for_each" is missing; it goes with "max_parallel"`,
 		`a.yaml:10:92 expr.undefined each is known only in with and if of a step that has for_each`,
 		`a.yaml:11:28 expr.undefined each is known only in with and if of a step that has for_each`,
 		`a.yaml:12:17 expr.undefined each is known only in with and if of a step that has for_each`,

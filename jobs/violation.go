@@ -307,7 +307,10 @@ func (v *violation) missing() {
 		code = "step.missing"
 	}
 	if v.keyword == "dependentRequired" && len(names) == 2 {
-		v.add(v.problem(code, "%q is missing; it goes with %q", names[0], names[1]))
+		p := v.problem(code, "%q is missing; it goes with %q", names[0], names[1])
+		key := v.doc.keyProblem(child(v.pointer, names[1]), "", "") // which asks for the other one
+		p.Line, p.Column = key.Line, key.Column
+		v.add(p)
 		return
 	}
 	for _, name := range names {
