@@ -46,6 +46,7 @@ type ColumnName struct {
 	Of     []string // keys that lead to the setting with the dataset; nil: Own are the columns there are
 	Own    []Column
 	Kinds  []string // that the column may be of; nil: any
+	Text   string   // how the text is written that is probably meant where there is no such column; "" for none
 }
 
 // columnNames checks the columns that settings name, as far as those that there are
@@ -141,6 +142,12 @@ func (c *checker) columnName(step int, n ColumnName) {
 		names[i] = k.Name
 	}
 	p := c.columnProblem(with, n, "column.unknown", missing, shorten(n.Name), listed(names))
+	if n.Text != "" {
+		p.Suggestion = n.Text
+		p.Message += "; if it is a text, write '" + n.Text + "'"
+		c.add(p)
+		return
+	}
 	c.add(suggest(p, nearest(n.Name, names)))
 }
 

@@ -92,7 +92,11 @@ func (v *violation) wrongForm() {
 		reason := strings.TrimPrefix(fmt.Sprint(err), "error parsing regexp: ")
 		v.add(v.about("value.regexp", "is not a regular expression (RE2): %s", reason))
 	case v.note.Hint != "":
-		v.add(v.about(code, "must be %s", v.note.Hint))
+		p := v.about(code, "must be %s", v.note.Hint)
+		if upper := strings.ToUpper(text); v.keyword == "pattern" && !v.name && v.schema.Pattern != nil && v.schema.Pattern.MatchString(upper) {
+			p = suggest(p, upper)
+		}
+		v.add(p)
 	case v.keyword == "format":
 		v.add(v.about(code, "must be a %s", v.schema.Format))
 	case v.keyword == "not" && v.schema.Not != nil && len(v.schema.Not.Constant) > 0:

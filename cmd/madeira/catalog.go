@@ -47,7 +47,7 @@ func columnsOf(typ step.Type) func(jobs.Draft) jobs.Columns {
 		}})
 		out := jobs.Columns{Left: map[string][]jobs.Column{}}
 		for _, n := range said.Named {
-			name := jobs.ColumnName{Name: n.Name, At: n.At, Key: n.Key, Offset: n.Offset, Of: n.Of, Own: jobColumns(n.Own)}
+			name := jobs.ColumnName{Name: n.Name, At: n.At, Key: n.Key, Offset: n.Offset, Of: n.Of, Own: jobColumns(n.Own), Text: n.Text}
 			for _, kind := range n.Kinds {
 				name.Kinds = append(name.Kinds, string(kind))
 			}

@@ -58,6 +58,7 @@ type ColumnName struct {
 	Own []Column
 
 	Kinds []dataset.Kind // that the column may be of; nil: any
+	Text  string         // how the text is written that is probably meant where there is no such column; "" for none
 }
 
 // ColumnsOf returns the columns of a schema.

@@ -35,6 +35,7 @@ func draftColumns(d step.Draft) step.Columns {
 	for i := range set.Columns {
 		c := &set.Columns[i]
 		n.formula(c.Value, nil, "columns", c.Name, "value")
+		n.currency(c)
 		n.name(c.Codes, []dataset.Kind{dataset.Currency}, "columns", c.Name, "currency_column")
 	}
 	for i, name := range set.Key {
@@ -59,6 +60,15 @@ func (s *settings) wrong() []step.WrongSetting {
 		return []step.WrongSetting{{At: of.at, Text: of.err.Error()}}
 	}
 	return nil
+}
+
+// currency notes that the only name in the value of a column of currencies is that of
+// a currency, and no column is meant: small letters are read as capitals in files.
+func (n *namer) currency(c *columnSetting) {
+	code := strings.ToUpper(c.Value)
+	if last := len(n.named) - 1; c.Type == string(dataset.Currency) && last >= 0 && n.named[last].Name == c.Value && dataset.KnownCurrency(code) {
+		n.named[last].Text = strconv.Quote(code)
+	}
 }
 
 // A namer collects the names of columns in the settings.

@@ -112,6 +112,21 @@ func TestFormula_SaysHowATextIsWritten(t *testing.T) {
 	}
 }
 
+// TestFormula_KnowsACurrencyInSmallLetters, unless it is a column, or no currency.
+func TestFormula_KnowsACurrencyInSmallLetters(t *testing.T) {
+	t.Parallel()
+	for columns, want := range map[string]string{
+		`{"ccy": {"value": "cny", "type": "currency"}}`: `"CNY"`,
+		`{"ccy": {"value": "xyy", "type": "currency"}}`: "",
+		`{"ccy": {"value": "cny", "type": "text"}}`:     "",
+	} {
+		got := draftColumns(step.Draft{Settings: []byte(`{"columns": ` + columns + `}`)})
+		if len(got.Named) != 1 || got.Named[0].Text != want {
+			t.Errorf("%s: named %+v, want one with the text %s", columns, got.Named, want)
+		}
+	}
+}
+
 // TestFormula_AgreesWithFixed compares arithmetic with that of the dataset package.
 func TestFormula_AgreesWithFixed(t *testing.T) {
 	t.Parallel()
