@@ -19,13 +19,15 @@ type batch struct {
 	ended  []ended // ascending by task, each task once
 	want   task.Want
 	claim  int64 // random, marks what this transaction claims
+	more   bool  // it asks for what the transaction before it left
 }
 
 // An answer is what came of a batch.
 type answer struct {
 	finished  []task.Hold // the outcomes that were written
 	claimed   []task.Claimed
-	claim     int64 // what claimed is marked with
+	claims    []int64     // what claimed is marked with
+	rest      []task.Want // what is left to be asked for at once, in a transaction of its own
 	undecided bool
 	readied   int  // tasks that became claimable
 	held      bool // a limit holds a task that became due
@@ -58,7 +60,9 @@ func (db *DB) Exchange(ctx context.Context, worker string, done []task.Outcome, 
 	lost, err := db.lost(ctx, worker, done, a.finished)
 	if err != nil {
 		if len(a.claimed) > 0 {
-			db.adopt(b.orphan(a.claim)) // committed, and the caller gets an error instead of them
+			for _, b.claim = range a.claims {
+				db.adopt(b.orphan(b.claim)) // committed, and the caller gets an error instead of them
+			}
 		}
 		return task.Exchange{}, err
 	}
@@ -108,9 +112,28 @@ func (db *DB) exchange(ctx context.Context, b batch, a *answer) error {
 		}
 		a.finished = append(a.finished, got.finished...)
 		a.claimed = append(a.claimed, got.claimed...)
-		a.claim, a.undecided, a.readied, a.held = b.claim, a.undecided || got.undecided, a.readied+got.readied, a.held || got.held
+		a.claims = append(a.claims, b.claim)
+		a.undecided, a.readied, a.held = a.undecided || got.undecided, a.readied+got.readied, a.held || got.held
+		for _, w := range got.rest {
+			db.claimRest(ctx, b.worker, w, a)
+		}
 		return nil
 	})
+}
+
+// claimRest claims what a transaction left. What it cannot get now the next call asks
+// for again: what that transaction did is in any case done.
+func (db *DB) claimRest(ctx context.Context, worker string, w task.Want, a *answer) {
+	b := batch{worker: worker, want: w, claim: rand.Int64(), more: true}
+	got, err := db.hot.exchange(ctx, b)
+	if err != nil {
+		if db.dialect.fails(err) == unsure {
+			db.adopt(b.orphan(b.claim))
+		}
+		return
+	}
+	a.claimed = append(a.claimed, got.claimed...)
+	a.claims = append(a.claims, b.claim)
 }
 
 func (b batch) orphan(claim int64) orphan {

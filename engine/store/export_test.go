@@ -24,6 +24,12 @@ func (db *DB) LoseAnswers(n int) {
 	db.dialect = unanswered{db.dialect}
 }
 
+// LoseAnswerAfter does that with one exchange, after n that are answered.
+func (db *DB) LoseAnswerAfter(n int) {
+	db.hot = &silent{hotPath: db.hot, skip: n, left: 1}
+	db.dialect = unanswered{db.dialect}
+}
+
 // FailReadBacks makes the next n looks for outcomes written before fail as if
 // their connection had broken.
 func (db *DB) FailReadBacks(n int) {
@@ -115,11 +121,16 @@ func (db *DB) Orphans() int {
 
 type silent struct {
 	hotPath
+	skip int // exchanges whose answers still arrive
 	left int
 }
 
 func (s *silent) exchange(ctx context.Context, b batch) (answer, error) {
 	a, err := s.hotPath.exchange(ctx, b)
+	if err == nil && s.skip > 0 {
+		s.skip--
+		return a, nil
+	}
 	if err == nil && s.left > 0 {
 		s.left--
 		return answer{}, errSilence
@@ -151,12 +162,15 @@ func FinishStatement(done []task.Outcome) (text string, args []any) {
 	for i, o := range done {
 		rows[i] = prepare(o)
 	}
-	return partsOf(rows).text(), finishArgs(nil, rows)
+	if p := partsOf(rows); p != (parts{plain: true}) {
+		return p.text(), finishArgs(nil, rows)
+	}
+	return succeeding(nil, rows)
 }
 
 // HotTexts returns the statements that are prepared on PostgreSQL.
 func HotTexts() []string {
-	all := []string{pgHeartbeat, pgExpired, pgPromote, pgUndecided, pgEnqueuePlain, pgEnqueue, pgKnown}
+	all := []string{pgHeartbeat, pgExpired, pgPromote, pgUndecided, pgEnqueuePlain, pgEnqueue, pgKnown, pgClaimAlone, pgSucceedPlain, pgSucceedOutputs}
 	for _, pick := range []string{pgPick, pgPickFrom, pgPickOfRun, pgPickOfRuns, pgPickAged} {
 		all = append(all, pick+pgClaim+pgClaimed)
 	}
@@ -172,8 +186,11 @@ func HotTexts() []string {
 	return all
 }
 
-// ClaimText is the text whose plan is checked.
-const ClaimText = pgPick + pgClaim + pgClaimed
+// The claims whose plans are checked.
+const (
+	ClaimText      = pgPick + pgClaim + pgClaimed
+	ClaimAloneText = pgClaimAlone
+)
 
 // EnqueueTakingText is the text whose plan is checked.
 const EnqueueTakingText = pgEnqueueTaking

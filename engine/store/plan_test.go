@@ -45,16 +45,18 @@ func TestClaim_ReadsOnlyWhatItTakes(t *testing.T) {
 		enqueue(t, db, ready)
 		write(t, db, "ANALYZE task_ready")
 		write(t, db, "ANALYZE task_queue")
-		plan := explain(t, url, store.ClaimText, nil, worker, allTypes, 100, int64(1e6), int64(1))
-		if !strings.Contains(plan, "Index Scan using task_ready_pkey") || strings.Contains(plan, "Seq Scan on task") {
-			t.Errorf("the claim does not follow task_ready_pkey:\n%s", plan)
+		args := []any{nil, worker, allTypes, 100, int64(1e6), int64(1)}
+		for _, plan := range []string{explain(t, url, store.ClaimText, args...), explain(t, url, store.ClaimAloneText, append(args, 12)...)} {
+			if !strings.Contains(plan, "Index Scan using task_ready_pkey") || strings.Contains(plan, "Seq Scan on task") {
+				t.Errorf("the claim does not follow task_ready_pkey:\n%s", plan)
+			}
 		}
 		var done []task.Outcome
 		for _, c := range claim(t, db, 100) {
 			done = append(done, ok(c))
 		}
 		text, args := store.FinishStatement(done)
-		plan = explain(t, url, text, args...)
+		plan := explain(t, url, text, args...)
 		for _, table := range []string{"task_queue", "task_ready", "task_log"} {
 			if strings.Contains(plan, "Seq Scan on "+table+" ") {
 				t.Errorf("writing outcomes walks through %s:\n%s", table, plan)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,7 @@ type postgres struct {
 	clock  func() time.Time // nil: the server's
 	floors floors
 	texts  texts
+	mixed  atomic.Int64 // until when claims are not by pgClaimAlone, in nanoseconds since 1970
 	bell   *pgBell
 }
 

@@ -15,12 +15,15 @@ import (
 func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	var a answer
 	var send pgx.Batch
-	if len(b.ended) > 0 {
+	switch wanted := partsOf(b.ended); {
+	case wanted == (parts{plain: true}) && len(b.ended) > 0:
+		queueSuccesses(&send, p.instant(), b.ended, &a)
+	case len(b.ended) > 0:
 		text, args, read := p.finishing(p.instant(), b)
 		send.Queue(text, args...).Query(func(rows pgx.Rows) error { return read(&a, rows) })
 	}
-	p.queueClaims(&send, b, &a)
-	if len(b.ended) == 0 {
+	p.queueParts(&send, b, &a)
+	if len(b.ended) == 0 && !b.more {
 		// Nothing has ended, so there is time to look for what other processes left.
 		send.Queue(pgUndecided).QueryRow(func(row pgx.Row) error { return row.Scan(&a.undecided) })
 	}
@@ -30,18 +33,35 @@ func (p *postgres) exchange(ctx context.Context, b batch) (answer, error) {
 	return a, nil
 }
 
-// queueClaims adds the claims of a batch to what is sent.
+// queueParts adds the claims of a batch to what is sent. Where a statement for tasks of
+// no run met others, answer.rest says what is left to ask for.
+func (p *postgres) queueParts(send *pgx.Batch, b batch, a *answer) {
+	for _, w := range b.want.Parts() {
+		if !b.more && p.claimsAlone(w) {
+			p.queueAlone(send, b, w, a)
+		} else {
+			p.queueClaim(send, p.instant(), b, w, a)
+		}
+	}
+}
+
+// queueClaims adds the claims of a batch to what is sent, by the statements for
+// everything.
 func (p *postgres) queueClaims(send *pgx.Batch, b batch, a *answer) {
 	now := p.instant()
 	for _, w := range b.want.Parts() {
-		c := p.claiming(now, b, w)
-		send.Queue(c.text, c.args...).Query(func(rows pgx.Rows) error {
-			before := len(a.claimed)
-			took, err := a.readClaimed(rows, w.Lease)
-			c.answered(a.claimed[before:], took)
-			return err
-		})
+		p.queueClaim(send, now, b, w, a)
 	}
+}
+
+func (p *postgres) queueClaim(send *pgx.Batch, now *time.Time, b batch, w task.Want, a *answer) {
+	c := p.claiming(now, b, w)
+	send.Queue(c.text, c.args...).Query(func(rows pgx.Rows) error {
+		before := len(a.claimed)
+		took, err := a.readClaimed(rows, w.Lease)
+		c.answered(a.claimed[before:], took)
+		return err
+	})
 }
 
 // A claim is a statement that claims, with its arguments, and what to do with how
