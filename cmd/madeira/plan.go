@@ -42,7 +42,8 @@ tag: which are new, gone or changed, in which steps, and every due time that is 
 new or moved, or is for another period or key than before, up to the date of --until,
 which is included and ends with the day in UTC. It exits with 0 when no due time
 changes, 1 when some do, and 2 when it cannot tell, such as for a job that is broken
-or a calendar that has no data of a year.`,
+or a calendar that has no data of a year. What a calendar had no data of before and
+has now is told, and no change.`,
 		Example: `  madeira plan job.yaml
   madeira plan nightly --next 31
   madeira plan --diff origin/main

@@ -22,6 +22,7 @@ type jobDiff struct {
 	Settings  []string    `json:"settings"`    // keys of the job that mean another thing
 	Due       []moveDiff  `json:"occurrences"` // by time
 	Limits    []limitDiff `json:"compared_until"`
+	Told      []toldDiff  `json:"told_now,omitempty"`
 	Entries   []entryDiff `json:"schedule"`
 }
 
@@ -41,6 +42,15 @@ type entryDiff struct {
 type limitDiff struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
+}
+
+// A toldDiff says that due times of one entry are told now that could not be told
+// before, because its calendars had no data: nobody has had others.
+type toldDiff struct {
+	Entry string    `json:"entry"`
+	After time.Time `json:"after"`
+	Until time.Time `json:"until"`
+	Count int       `json:"count"`
 }
 
 // A moveDiff is a due time that changes.
@@ -164,5 +174,5 @@ func policies(job *jobs.Job) []string {
 
 // differs reports whether there is anything to say.
 func (d *jobDiff) differs() bool {
-	return d.What != "" || len(d.Steps) > 0 || len(d.Settings) > 0 || len(d.Due) > 0 || len(d.Entries) > 0 || len(d.Limits) > 0
+	return d.What != "" || len(d.Steps) > 0 || len(d.Settings) > 0 || len(d.Due) > 0 || len(d.Entries) > 0 || len(d.Limits) > 0 || len(d.Told) > 0
 }

@@ -35,6 +35,9 @@ func (view planDiffView) write(out io.Writer) {
 		for _, kind := range []string{"lost", "moved", "new", "changed"} {
 			d.writeMoves(out, kind)
 		}
+		for _, t := range d.Told {
+			fmt.Fprintf(out, "  after %s UTC nothing could be told before, because a calendar had no data; now %s: %s\n", stamp(t.After), t.says(), t.Entry)
+		}
 		for _, l := range d.Limits {
 			fmt.Fprintf(out, "  compared up to %s UTC, which is included; what comes after it cannot be told: %s\n", stamp(l.Until), l.Reason)
 		}
@@ -49,6 +52,8 @@ func (d jobDiff) headline() string {
 	case len(d.Due) == 0 && len(d.Limits) > 0 && (d.What == "changed" || d.What == ""):
 		first := d.firstLimit()
 		return cmp.Or(d.What, "means the same") + "; whether its due times change after " + stamp(first.Until) + " UTC cannot be told"
+	case len(d.Due) == 0 && len(d.Told) > 0 && (d.What == "changed" || d.What == ""):
+		return cmp.Or(d.What, "means the same") + "; no due time that could be told before changes, and more can be told now"
 	case d.What == "changed" && len(d.Due) == 0:
 		return "changed; its due times are the same"
 	case d.What == "" && len(d.Due) == 0:
@@ -59,6 +64,14 @@ func (d jobDiff) headline() string {
 		return "changed, and so do its due times"
 	}
 	return d.What
+}
+
+// says writes how many due times are told now.
+func (t toldDiff) says() string {
+	if t.Count == 1 {
+		return "one due time is, up to " + stamp(t.Until)
+	}
+	return count(t.Count, "due time") + " are, up to " + stamp(t.Until)
 }
 
 // writeMoves prints the due times of one kind: the months in one line, then each.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -21,6 +22,7 @@ type dueTimes struct {
 	skipped map[int64]string // by Unix time
 	until   time.Time
 	reason  string // why until is not the end; "": it is
+	no      bool   // it is not the end because a calendar has no data
 }
 
 func listDue(e jobs.Entry, loc *time.Location, s span) dueTimes {
@@ -29,7 +31,8 @@ func listDue(e jobs.Entry, loc *time.Location, s span) dueTimes {
 	for range maxCompared {
 		due, err := e.Schedule.Next(at.In(loc))
 		if err != nil {
-			d.until, d.reason = at, err.Error()
+			var missing *calendar.YearError
+			d.until, d.reason, d.no = at, err.Error(), errors.As(err, &missing)
 			return d
 		}
 		if due.IsZero() || !due.At.Before(s.until) {
@@ -105,8 +108,13 @@ func (d *jobDiff) compareTimes(was, now *jobs.Job, s span) {
 				until, reason = new.until, new.reason
 			}
 		}
-		if reason != "" {
-			d.Limits = append(d.Limits, limitDiff{until.UTC(), reason})
+		limit := limitDiff{until.UTC(), reason}
+		if told, ok := toldNow(old, new); ok {
+			d.Told = append(d.Told, told)
+			limit = limitDiff{new.until.UTC(), new.reason}
+		}
+		if limit.Reason != "" {
+			d.Limits = append(d.Limits, limit)
 		}
 		if old.entry != new.entry && was != nil && now != nil {
 			d.Entries = append(d.Entries, entryDiff{old.entry, new.entry})
@@ -122,6 +130,21 @@ func (d *jobDiff) compareTimes(was, now *jobs.Job, s span) {
 	}
 	d.match(slices.Concat(lost, lostLater), slices.Concat(fresh, freshLater), reasons, was, now)
 	slices.SortStableFunc(d.Due, func(a, b moveDiff) int { return a.at.Compare(b.at) })
+}
+
+// toldNow returns what is told of one and the same entry now and was not before: its
+// calendars have got more data. Up to where both are known they are compared.
+func toldNow(old, new dueTimes) (toldDiff, bool) {
+	if old.entry == "" || old.entry != new.entry || !old.no || !new.until.After(old.until) {
+		return toldDiff{}, false
+	}
+	t := toldDiff{Entry: new.entry, After: old.until.UTC(), Until: new.until.UTC()}
+	for _, at := range new.at {
+		if at.After(old.until) {
+			t.Count++
+		}
+	}
+	return t, true
 }
 
 // missing returns the due times of one side that the other does not have, and

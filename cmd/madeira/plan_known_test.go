@@ -63,3 +63,32 @@ func TestPlanDiff_NamesWhatMovesBeforeTheCalendarEnds(t *testing.T) {
 		t.Errorf("a broken preset: exit %d\n%s%s\nwant 2, and a job that cannot be read", r.code, r.stdout, r.stderr)
 	}
 }
+
+// A year that is appended takes nothing away, and changes nothing that was known. Where
+// something else in the calendar changes as well, that is said; where the new data end
+// early too, what comes after them cannot be told.
+func TestPlanDiff_AYearThatIsAppendedLosesNothing(t *testing.T) {
+	w := newGitWork(t)
+	year := time.Now().UTC().AddDate(0, 0, 3).Year()
+	monthly := strings.Replace(rolledJob, "0 18 L 12 *", "0 18 L * *", 1)
+	w.put(map[string]string{"jobs/recon.yaml": monthly, "jobs/calendars/own.yaml": ownCalendar(year), "jobs/presets/bank.yaml": "columns:\n  ref: {from: Ref, type: text}\n",
+		"jobs/madeira.yaml": "connections:\n  inbox: {type: folder, path: inbox}\n"})
+	t.Chdir(w.dir)
+	until := fmt.Sprintf("--until=%d-06-15", year+1)
+	edit(t, w.dir, "jobs/calendars/own.yaml", "years:\n", fmt.Sprintf("years:\n  %d: {holidays: {%d-01-01: New Year}}\n", year+1, year+1))
+	r := call(t, "plan", "--diff", "HEAD", until)
+	if r.code != exitOK || strings.Contains(r.stdout, "times are the same") || !strings.Contains(r.stdout, "no due time that could be told before changes, and more can be told now") ||
+		!strings.Contains(r.stdout, "nothing could be told before") {
+		t.Errorf("a year is appended: exit %d\n%s%s\nwant 0, and what is told now", r.code, r.stdout, r.stderr)
+	}
+	r = call(t, "plan", "--diff", "HEAD", fmt.Sprintf("--until=%d-06-15", year+2))
+	if r.code != exitUsage || !strings.Contains(r.stdout, "nothing could be told before") || !strings.Contains(r.stderr, fmt.Sprintf("none of %d", year+2)) {
+		t.Errorf("the new year ends before --until: exit %d\n%s%s\nwant 2, and the year after it", r.code, r.stdout, r.stderr)
+	}
+
+	edit(t, w.dir, "jobs/calendars/own.yaml", fmt.Sprintf("%d-01-01: New Year}}\n", year), fmt.Sprintf("%d-01-01: New Year, %d-12-31: Closed}}\n", year, year))
+	r = call(t, "plan", "--diff", "HEAD", until)
+	if r.code != exitFailed || !strings.Contains(r.stdout, fmt.Sprintf("%d-12-30 18:00", year)) {
+		t.Errorf("a day is closed as well: exit %d\n%s%s\nwant 1, and the move", r.code, r.stdout, r.stderr)
+	}
+}
