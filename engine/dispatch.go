@@ -29,9 +29,10 @@ type dispatcher struct {
 	way      wayOut
 	unsent   []task.Outcome // ended, in no call, and not known to be written
 	answers  chan answer
-	workers  executors
-	flying   int // calls without an answer yet
-	asked    ask // slots that those calls want to fill
+	workers  *executors // of attempts
+	callers  *executors // of calls, which wait for no attempt
+	flying   int        // calls without an answer yet
+	asked    ask        // slots that those calls want to fill
 	lender   lender
 	lent     ask              // slots that commits of others want to fill
 	looked   time.Time        // when a call last looked for more than what outcomes ready
@@ -39,6 +40,7 @@ type dispatcher struct {
 	queued   ask              // what the last call that filled all slots it offered got, 0 when it left some free
 	failures int              // calls that failed in a row
 	offered  ask              // free slots that a call found nothing for; -1 where there may be something
+	poll     *time.Timer      // runs while the dispatcher listens
 	resume   <-chan time.Time // after a failure: when to call again; nil: at once
 }
 
@@ -61,10 +63,13 @@ func (e *Engine) dispatch(ctx context.Context) error {
 	defer release(errShutdown)
 	d := &dispatcher{
 		Engine: e, calls: calls, attempts: attempts, way: wayOut{release: release, abandon: abandon},
-		answers: make(chan answer, lanes), workers: newExecutors(), offered: ask{light: -1, heavy: -1},
+		answers: make(chan answer, lanes), workers: newExecutors(), callers: newExecutors(), offered: ask{light: -1, heavy: -1},
 	}
+	d.poll = time.NewTimer(d.cfg.Poll)
+	defer d.poll.Stop()
 	defer d.way.stop()
 	defer d.workers.stop()
+	defer d.callers.stop()
 	defer d.lender.close()
 	if d.cfg.Door != nil && d.cfg.RunID == "" {
 		defer d.cfg.Door.Attend(d.lend)()
@@ -179,7 +184,7 @@ func (d *dispatcher) call(want task.Want) {
 	if want.N > 0 || want.Heavy > 0 {
 		d.looked = a.asked
 	}
-	d.workers.run(func() {
+	d.callers.run(func() {
 		defer func() {
 			if v := recover(); v != nil {
 				a.err = fmt.Errorf("the call panicked: %v\n%s", v, debug.Stack())
@@ -297,7 +302,7 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	if lease <= 0 {
 		lease = d.cfg.Lease
 	}
-	now := d.cfg.Clock()
+	now := asked.Add(max(d.cfg.Clock().Sub(asked), 0)) // a clock that was put back makes no lease longer
 	left := trusted(asked, lease).Sub(now)
 	ctx, cancel := context.WithCancelCause(d.attempts)
 	a := &attempt{Claimed: c, began: now, cancel: cancel, heavy: slices.Contains(d.heavy, c.Type)}
@@ -315,15 +320,14 @@ func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 
 // listen waits for a reason to speak.
 func (d *dispatcher) listen(ctx context.Context) {
-	poll := time.NewTimer(jitter(d.cfg.Poll))
-	defer poll.Stop()
+	d.poll.Reset(jitter(d.cfg.Poll))
 	select {
 	case a := <-d.answers:
 		d.take(a) //nolint:contextcheck // as above: attempts outlive ctx by the grace
 	case <-d.board.changed:
 	case <-d.wake:
 		d.ask()
-	case <-poll.C:
+	case <-d.poll.C:
 		d.ask()
 	case <-d.resume:
 		d.resume = nil
