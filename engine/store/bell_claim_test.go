@@ -168,3 +168,20 @@ func TestBell_ListensOnAfterAClaimThatFailed(t *testing.T) {
 	}
 	sound(t, here)
 }
+
+func TestBell_WhoHearsOfMoreThanItsHeavySlotsTakeTellsOfTheRest(t *testing.T) {
+	t.Parallel()
+	here, there, heard := twoProcesses(t)
+	given := make(chan []task.Claimed, 10)
+	t.Cleanup(there.Attend(func(types []string) (task.Loan, bool) {
+		want := task.Want{N: 5, Types: []string{"noop"}, Heavy: 1, HeavyTypes: []string{"src"}, Lease: time.Minute}
+		return task.Loan{Worker: worker, Want: want, Repay: func(claimed []task.Claimed, _ error) { given <- claimed }}, types == nil
+	}))
+	mustEnqueue(t, here, task.Lone{Type: "src"}, task.Lone{Type: "src"})
+	if got := <-given; len(got) != 1 {
+		t.Errorf("the worker was given %d tasks, want its heavy slot full", len(got))
+	}
+	hears(t, heard)
+	claim(t, there, 1)
+	sound(t, here)
+}

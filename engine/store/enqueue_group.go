@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -47,6 +48,7 @@ type door struct {
 	waiting []*knock
 	flying  bool
 	idle    sync.WaitGroup // of what is flying
+	large   sync.Mutex     // held by the list that flies alone
 }
 
 // queue lines up a call and reports whether the caller has to start a flight.
@@ -93,9 +95,13 @@ func (d *door) board() []*knock {
 	return group
 }
 
-// alone commits a list by itself. Close waits for it.
+// alone commits a list by itself, one list at a time: the connections are those of
+// claims and heartbeats, and a list may have to wait for somebody who holds its keys.
+// Close waits for it.
 func (db *DB) alone(k *knock) {
 	defer db.door.idle.Done()
+	db.door.large.Lock()
+	defer db.door.large.Unlock()
 	db.commit([]*knock{k})
 }
 
@@ -146,11 +152,12 @@ func rowsOf(group []*knock) []loneRow {
 }
 
 // worthAlone reports whether a call may succeed by itself after the group has
-// failed: where the database refused a task, perhaps of another call, or did not
+// failed: where the database refused a task or waited too long, perhaps for that of
+// another call, or did not
 // answer and asking again makes nothing twice.
 func (db *DB) worthAlone(k *knock, err error) bool {
 	f := db.dialect.fails(err)
-	return f == refused || f == unsure && keyed(k.rows)
+	return f == refused || f == blocked || f == unsure && keyed(k.rows)
 }
 
 // enter writes tasks, again where that helps and cannot make them twice, and tells
@@ -158,8 +165,7 @@ func (db *DB) worthAlone(k *knock, err error) bool {
 func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error) {
 	loan := db.borrow(rows)
 	for try := 1; ; try++ {
-		e, err := db.hot.enqueue(ctx, rows, loan)
-		db.repay(loan, e.claimed, err)
+		e, err := db.enqueueWith(ctx, rows, loan)
 		loan = nil
 		if err == nil {
 			db.entered(e, newsOf(rows))
@@ -175,6 +181,17 @@ func (db *DB) enter(ctx context.Context, rows []loneRow) ([]task.Enqueued, error
 		}
 	}
 }
+
+// enqueueWith writes tasks and repays the loan, also when it panics.
+func (db *DB) enqueueWith(ctx context.Context, rows []loneRow, loan *borrowing) (e entrance, err error) {
+	err = errInterrupted
+	defer func() { db.repay(loan, e.claimed, err) }()
+	return db.hot.enqueue(ctx, rows, loan)
+}
+
+// errInterrupted is how a claim with lent slots ended that panicked: nobody knows what
+// became of it.
+var errInterrupted = errors.New("interrupted")
 
 // entered tells of tasks that are there to be claimed.
 func (db *DB) entered(e entrance, n task.News) {

@@ -125,18 +125,21 @@ func (p *postgres) findKnown(ctx context.Context, rows []loneRow, answer []task.
 			kinds, keys, at = append(kinds, rows[i].kind), append(keys, *rows[i].key), append(at, i)
 		}
 	}
-	found, err := p.pool.Query(ctx, pgKnown, kinds, keys)
-	if err != nil {
-		return err
-	}
-	var i int
-	var id int64
+	var send pgx.Batch
 	n := 0
-	_, err = pgx.ForEachRow(found, []any{&i, &id}, func() error {
-		answer[at[i-1]].ID = id
-		n++
-		return nil
+	send.Queue(pgKnown, kinds, keys).Query(func(found pgx.Rows) error {
+		var i int
+		var id int64
+		_, err := pgx.ForEachRow(found, []any{&i, &id}, func() error {
+			answer[at[i-1]].ID = id
+			n++
+			return nil
+		})
+		return err
 	})
+	// Whoever made them may not have waited for the disk; who is told of them has to.
+	send.Queue(pgOnDisk)
+	err := p.pool.SendBatch(ctx, &send).Close()
 	if err == nil && n < len(at) {
 		err = fmt.Errorf("%d of %d keys were known and are gone: ask again", len(at)-n, len(at))
 	}

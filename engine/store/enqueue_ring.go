@@ -30,7 +30,15 @@ const (
 // enqueueRinging makes tasks and notifies other processes behind the commit, on the
 // same connection: the server goes from one to the other by itself. The notification
 // is a transaction of its own, so that no commit waits for that of another.
-func (p *postgres) enqueueRinging(ctx context.Context, rows []loneRow) (e entrance, err error) {
+func (p *postgres) enqueueRinging(ctx context.Context, rows []loneRow) (entrance, error) {
+	e, err := p.ringAlong(ctx, rows)
+	if err != nil {
+		return entrance{}, err
+	}
+	return e, p.answerKnown(ctx, rows, e.answer)
+}
+
+func (p *postgres) ringAlong(ctx context.Context, rows []loneRow) (e entrance, err error) {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return e, err
@@ -43,10 +51,7 @@ func (p *postgres) enqueueRinging(ctx context.Context, rows []loneRow) (e entran
 	r.pipeline = r.conn.PgConn().StartPipeline(ctx)
 	e, err = r.exchange()
 	_ = r.pipeline.Close() // everything was read, or the connection is of no more use
-	if err != nil {
-		return entrance{}, err
-	}
-	return e, p.answerKnown(ctx, rows, e.answer)
+	return e, err
 }
 
 // A ringing is transactions that follow one another over a connection, in one round

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
 	"madeira/engine/task"
@@ -77,6 +79,54 @@ func TestEnqueue_WhatIsAnsweredOutlivesTheServer(t *testing.T) {
 		if n := count(t, db, fmt.Sprintf("SELECT count(*) FROM task_queue WHERE id IN (%d, %d, %d)", made[0], made[1], made[2])); n != len(made) {
 			t.Errorf("%d of %d tasks that were answered for are there", n, len(made))
 		}
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is told that a key is known is told what is on disk, although whoever made the task
+// did not wait for that.
+func TestEnqueue_AKnownKeyOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	c := storetest.Private(t, storetest.Options{Settings: []string{"wal_writer_delay=10s", "autovacuum=off"}})
+	url, err := c.Database(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetOpenTypes(t.Context(), []string{"noop"}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "SET synchronous_commit = off; INSERT INTO task_queue (type, upstream_key) VALUES ('noop', 'k')"); err != nil {
+		t.Fatal(err)
+	}
+	if known := mustEnqueue(t, db, task.Lone{Type: "noop", Key: "k"}); !known[0].Known {
+		t.Errorf("answered %+v, want a key that is known", known)
+	}
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = conn.Close(t.Context()), db.Close() // both are gone
+	if err := c.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db, err = store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, db, "SELECT count(*) FROM task_key WHERE upstream_key = 'k'"); n != 1 {
+		t.Error("the task that was told of is gone")
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)

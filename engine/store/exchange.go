@@ -51,8 +51,10 @@ func (db *DB) Exchange(ctx context.Context, worker string, done []task.Outcome, 
 	}
 	var a answer
 	err := db.exchange(ctx, b, &a)
-	if err != nil && len(b.ended) > 0 && db.dialect.fails(err) == refused {
-		a, err = db.oneByOne(ctx, b)
+	if err != nil && len(b.ended) > 0 {
+		if f := db.dialect.fails(err); f == refused || f == blocked && len(b.ended) > 1 {
+			a, err = db.oneByOne(ctx, b)
+		}
 	}
 	if err != nil {
 		return task.Exchange{}, fmt.Errorf("exchange %d outcomes for up to %d tasks: %w", len(done), want.N, err)
@@ -73,9 +75,12 @@ func (db *DB) Exchange(ctx context.Context, worker string, done []task.Outcome, 
 }
 
 // oneByOne writes each outcome in a transaction of its own, the least of it where
-// the database refuses the whole, and then claims.
+// the database refuses the whole, and then claims. Where somebody holds the row of one
+// for too long, the others are written all the same; nothing is claimed, and the error
+// says which it is.
 func (db *DB) oneByOne(ctx context.Context, b batch) (answer, error) {
 	var all answer
+	var held error
 	for _, e := range b.ended {
 		one := batch{worker: b.worker, ended: []ended{e}}
 		err := db.exchange(ctx, one, &all)
@@ -83,9 +88,15 @@ func (db *DB) oneByOne(ctx context.Context, b batch) (answer, error) {
 			one.ended[0] = fallback(e.Outcome, sqlState(err))
 			err = db.exchange(ctx, one, &all)
 		}
-		if err != nil {
+		switch {
+		case err != nil && db.dialect.fails(err) == blocked:
+			held = cmp.Or(held, fmt.Errorf("finish task %d: %w", e.TaskID, err))
+		case err != nil:
 			return answer{}, fmt.Errorf("finish task %d: %w", e.TaskID, err)
 		}
+	}
+	if held != nil {
+		return answer{}, held
 	}
 	b.ended, b.want = nil, b.want.Looking()
 	err := db.exchange(ctx, b, &all)

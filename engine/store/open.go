@@ -114,6 +114,7 @@ const (
 	unsure                 // the connection broke: committed or not, nobody knows
 	victim                 // rolled back for the sake of another transaction: try again
 	refused                // what was to be written is not fit for the column
+	blocked                // rolled back: somebody holds a row for too long
 )
 
 // Open opens the database that the URL names: postgres:// or postgresql:// with

@@ -41,10 +41,11 @@ func openPostgres(ctx context.Context, url string, o Options) (*DB, error) {
 		mode = pgx.QueryExecModeExec
 	}
 	var err error
-	if p.pool, err = connect(ctx, url, o, mode, conns/3); err != nil {
+	hot := max(conns/3, 2) // a heartbeat does not wait for what another call waits for
+	if p.pool, err = connect(ctx, url, o, mode, hot); err != nil {
 		return nil, err
 	}
-	if p.plain, err = connect(ctx, url, o, pgx.QueryExecModeSimpleProtocol, conns-conns/3); err != nil {
+	if p.plain, err = connect(ctx, url, o, pgx.QueryExecModeSimpleProtocol, conns-hot); err != nil {
 		p.pool.Close()
 		return nil, err
 	}
@@ -193,11 +194,17 @@ func (p *postgres) fails(err error) failure {
 		}
 		return unsure
 	}
+	var connecting *pgconn.ConnectError
+	if (pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC") && !errors.As(err, &connecting) {
+		return unsure // the session is over, perhaps after the commit
+	}
 	switch class := pg.Code[:2]; {
 	case pg.Code == "40001" || pg.Code == "40P01":
 		return victim
 	case class == "57" && pg.Code != "57014", class == "08":
-		return unsure // shutting down or crashed, perhaps after the commit
+		return unsure // as above
+	case pg.Code == "55P03" || pg.Code == "57014":
+		return blocked
 	case class == "22" || class == "23" || class == "54":
 		return refused
 	}
