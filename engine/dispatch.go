@@ -35,13 +35,19 @@ type dispatcher struct {
 	asked    ask        // slots that those calls want to fill
 	lender   lender
 	lent     ask              // slots that commits of others want to fill
-	looked   time.Time        // when a call last looked for more than what outcomes ready
+	looked   look             // the last for more than what outcomes ready
 	claims   ask              // slots filled so far, whose remainder says when it is the turn of the oldest
 	queued   ask              // what the last call that filled all slots it offered got, 0 when it left some free
 	failures int              // calls that failed in a row
 	offered  ask              // free slots that a call found nothing for; -1 where there may be something
 	poll     *time.Timer      // runs while the dispatcher listens
 	resume   <-chan time.Time // after a failure: when to call again; nil: at once
+}
+
+// A look is a search for whatever is ready.
+type look struct {
+	at    time.Time
+	slots ask // that it could fill
 }
 
 // An answer is what came of a call.
@@ -90,7 +96,7 @@ func (e *Engine) dispatch(ctx context.Context) error {
 func (d *dispatcher) speak() {
 	lent, looked := d.lender.halt()
 	d.lent = lent
-	if looked.After(d.looked) {
+	if looked.at.After(d.looked.at) {
 		d.looked = looked
 	}
 	done, free := d.board.take()
@@ -127,7 +133,7 @@ func (d *dispatcher) want(free ask) task.Want {
 		return w
 	}
 	light, heavy := min(max(free.light-d.asked.light, 0), d.most()), max(free.heavy-d.asked.heavy, 0)
-	if d.onlyNext() {
+	if d.onlyNext(ask{light, heavy}) {
 		w.Next, w.HeavyNext = light, heavy
 		return w
 	}
@@ -155,12 +161,15 @@ func (d *dispatcher) most() int {
 // outcomes ready goes on without a look for what nobody told it of.
 const lookEvery = 20 * time.Millisecond
 
-// onlyNext reports whether a call need not look for more than what its outcomes
-// ready: the last look left slots free, and nothing has come in since that it could
-// know of.
-func (d *dispatcher) onlyNext() bool {
+// onlyNext reports whether a call with these slots need not look for more than what
+// its outcomes ready: the last look left slots of each kind free, and nothing has come
+// in since that it could know of.
+func (d *dispatcher) onlyNext(slots ask) bool {
 	told := d.offered.light >= 0 && d.offered.heavy >= 0
-	if len(d.unsent) == 0 || !told || d.queued != (ask{}) || d.cfg.Clock().Sub(d.looked) > lookEvery {
+	if len(d.unsent) == 0 || !told || d.queued != (ask{}) || d.cfg.Clock().Sub(d.looked.at) > lookEvery {
+		return false
+	}
+	if slots.light > 0 && d.looked.slots.light == 0 || slots.heavy > 0 && d.looked.slots.heavy == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(d.unsent, func(o task.Outcome) bool {
@@ -182,7 +191,7 @@ func (d *dispatcher) call(want task.Want) {
 	d.asked.light += a.slots.light
 	d.asked.heavy += a.slots.heavy
 	if want.N > 0 || want.Heavy > 0 {
-		d.looked = a.asked
+		d.looked = look{a.asked, a.slots}
 	}
 	d.callers.run(func() {
 		defer func() {
@@ -247,7 +256,7 @@ func (d *dispatcher) pass(a answer) {
 	if filled(got.light, a.want.N)+filled(got.heavy, a.want.Heavy) > 0 {
 		d.ask() // there may be more
 	}
-	full := len(a.got.Claimed) >= a.want.N+a.want.Heavy
+	full := a.want.N+a.want.Heavy == 0 || filled(got.light, a.want.N)+filled(got.heavy, a.want.Heavy) > 0
 	if full && a.got.Readied > len(a.got.Claimed) {
 		d.ask()
 		if d.cfg.Bell != nil {
@@ -295,8 +304,8 @@ func (d *dispatcher) settle(done []task.Outcome, lost []task.Hold) map[string]*t
 	return runs
 }
 
-// start runs a claimed task in a goroutine of its own. When the answer took so
-// long that the lease can no longer be trusted, it hands the task back instead.
+// start gives a claimed task to the executors. When the answer took so long that the
+// lease can no longer be trusted, it hands the task back instead.
 func (d *dispatcher) start(c task.Claimed, asked time.Time) {
 	lease := c.Lease
 	if lease <= 0 {

@@ -20,13 +20,13 @@ type lender struct {
 	missed bool // the dispatcher has found slots lent
 	closed bool // the dispatcher is gone
 
-	looked time.Time // when slots were last lent to look for whatever is ready
+	looked look // the last that lent slots took for whatever is ready
 }
 
 // halt lends nothing more for now, and returns what is lent, and looked. Whoever reads
 // the free slots of the board after it counts none of them twice: a task that is
 // repaid takes its slot there first.
-func (l *lender) halt() (lent ask, looked time.Time) {
+func (l *lender) halt() (lent ask, looked look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free, l.missed = ask{}, l.lent.total() > 0
@@ -132,7 +132,7 @@ func (d *dispatcher) repaid(out lending, claimed []task.Claimed, err error) {
 		l.free = l.free.plus(out.minus(used))
 	}
 	if out.looks && err == nil {
-		l.looked = out.asked
+		l.looked = look{out.asked, out.minus(used)} // what filled all of a kind says nothing of what is left
 	}
 	if err != nil {
 		nudge(d.wake) // the next call gives back what may be claimed

@@ -345,4 +345,37 @@ func TestLend_WhoHearsOfWorkGetsWhatIsFree(t *testing.T) {
 	})
 }
 
+// Work that comes while all heavy slots are filled by loans is looked for when one is
+// free, although somebody has looked with light slots a moment ago.
+func TestLend_ALookWithoutAHeavySlotLeavesItToTheNextCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &diary{}
+		w := newWorld(t, map[string]runner{"work": noting(d, time.Minute)})
+		var lend func([]string) (task.Loan, bool)
+		cfg := w.lending(d)
+		cfg.Door, cfg.LightSlots = keptDoor{&lend}, 40
+		w.start(w.engine(cfg))
+		synctest.Wait()
+		look := func(heavy, want int) {
+			t.Helper()
+			w.enqueue("work")
+			loan, ok := lend(nil)
+			if !ok || loan.Want.Heavy != heavy {
+				t.Fatalf("lent %+v, %t; want %d heavy slots", loan, ok, heavy)
+			}
+			got, err := w.db.Exchange(t.Context(), "one", nil, loan.Want)
+			if err != nil || len(got.Claimed) != want {
+				t.Fatalf("claimed %+v, %v; want %d", got, err, want)
+			}
+			loan.Repay(got.Claimed, nil)
+		}
+		look(1, 1)
+		time.Sleep(time.Minute - 5*time.Millisecond)
+		look(0, 0)
+		time.Sleep(time.Second)
+		w.wantRows("success 1/1/0", "processing 1/1/0")
+	})
+}
+
 var _ engine.Door = (*store.DB)(nil)
