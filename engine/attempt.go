@@ -57,7 +57,8 @@ type board struct {
 	closed   bool
 	attempts map[task.Hold]*attempt
 	done     []task.Outcome
-	changed  chan struct{} // an outcome came in or a slot became free
+	enough   int           // outcomes of which the dispatcher wants to know; 0: of each
+	changed  chan struct{} // so many outcomes came in, or a slot became free without one
 }
 
 // An ask counts slots of both kinds.
@@ -101,6 +102,9 @@ func (b *board) end(a *attempt, o task.Outcome) {
 	o.Topmost = a.Run != nil && a.Run.ParentTask == 0
 	b.done = append(b.done, o)
 	b.vacate(a)
+	if len(b.done) >= b.enough {
+		nudge(b.changed)
+	}
 }
 
 // vacate gives the slot of an attempt back unless its Runner has not returned. b.mu
@@ -109,7 +113,6 @@ func (b *board) vacate(a *attempt) {
 	if !a.stuck {
 		b.busy.add(a.heavy, -1)
 	}
-	nudge(b.changed)
 }
 
 // drop forgets an attempt whose result nobody wants.
@@ -119,6 +122,7 @@ func (b *board) drop(a *attempt) {
 	a.deadline.Stop()
 	delete(b.attempts, a.Hold)
 	b.vacate(a)
+	nudge(b.changed)
 }
 
 // giveUp marks an attempt whose Runner ignores its cancellation.
@@ -143,8 +147,19 @@ func (b *board) free(a *attempt) {
 func (b *board) take() (done []task.Outcome, free ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	done, b.done = b.done, nil
+	done, b.done, b.enough = b.done, nil, 0
 	return done, ask{light: b.slots.light - b.busy.light, heavy: b.slots.heavy - b.busy.heavy}
+}
+
+// await has the dispatcher told only when so many outcomes are there, until it takes
+// them.
+func (b *board) await(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.enough = n
+	if len(b.done) >= n {
+		nudge(b.changed)
+	}
 }
 
 // written forgets an attempt whose outcome has been answered for, and returns it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -105,6 +106,13 @@ func (d *dispatcher) speak() {
 	d.converse(free)
 	if !d.way.begun && d.resume == nil && free.light <= d.offered.light && free.heavy <= d.offered.heavy {
 		d.lender.offer(free.minus(d.asked))
+	}
+	switch {
+	case d.resume != nil: // a call follows when it is time
+	case d.flying == lanes: // an answer comes first
+		d.board.await(math.MaxInt)
+	case d.flying > 0:
+		d.board.await(laneWorth - len(d.unsent))
 	}
 }
 

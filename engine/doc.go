@@ -4,10 +4,10 @@
 // One goroutine per process, the dispatcher, hands outcomes in and claims what
 // free slots can take, both in one call of Queue.Exchange. While a call is in
 // flight the next batch grows; when nothing is in flight an outcome leaves at
-// once. Every claimed task runs in a goroutine of its own that never writes to
-// the queue. Small services beside them renew the leases, rescue tasks of dead
-// workers, make due what has become due, and decide what follows from steps that
-// did not simply succeed.
+// once. Claimed tasks are run by executors, goroutines that never write to the
+// queue: none waits for another to return. Small services beside them renew the
+// leases, rescue tasks of dead workers, make due what has become due, and decide
+// what follows from steps that did not simply succeed.
 //
 //	dispatch.go   the conversation with the queue
 //	attempt.go    what this process holds
