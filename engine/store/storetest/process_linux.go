@@ -90,13 +90,7 @@ func childrenOf(parent int) []int {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
 	var children []int
 	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// pid (name) state parent …; a name may hold blanks and parentheses.
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+		if _, of, ok := statOf(file); ok && of == strconv.Itoa(parent) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			children = append(children, pid)
 		}
@@ -104,8 +98,23 @@ func childrenOf(parent int) []int {
 	return children
 }
 
-// alive reports whether the process still holds memory; one that ended but was not yet waited for does not.
+// alive reports whether the process still holds memory. It lets go of it before it
+// becomes a zombie, but after its command line is gone.
 func alive(pid int) bool {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && len(line) > 0
+	state, _, ok := statOf(fmt.Sprintf("/proc/%d/stat", pid))
+	return ok && state != "Z" && state != "X"
+}
+
+// statOf reads the state of a process and its parent's number.
+func statOf(file string) (state, parent string, ok bool) {
+	stat, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", false // it has ended
+	}
+	// pid (name) state parent …; a name may hold blanks and parentheses.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 {
+		return "", "", false
+	}
+	return fields[0], fields[1], true
 }
