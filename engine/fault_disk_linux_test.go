@@ -13,6 +13,8 @@ import (
 
 	"madeira/engine/store"
 	"madeira/engine/store/storetest"
+	"madeira/engine/task"
+	"madeira/jobs/step"
 )
 
 // smallDisk mounts a disk of so many MB, which everybody may write to, and returns
@@ -107,16 +109,27 @@ func TestFault_F33_AFullDiskOfSQLiteOnlyPausesWork(t *testing.T) {
 // and then has it go on by itself.
 func (r *rig) outOfSpace(fill func() error, says string, grow func()) {
 	r.Helper()
+	full := make(chan struct{})
 	for i := range 2 {
 		db := r.open(r.url, store.Options{})
-		r.start(r.worker(fmt.Sprint("w", i), db, steady(db)))
+		types := steady(db)
+		types["late"] = leaving(full)
+		r.start(r.worker(fmt.Sprint("w", i), db, types))
 	}
+	// Whatever else is at work, this is there to be written when the disk is full, and is
+	// larger than what is left in pages.
+	r.mustCreate("late", task.NewTask{Step: "late", Type: "late"})
+	r.eventually("a step that waits for the disk to be full", func(ctx context.Context) (bool, error) {
+		n, err := r.number(ctx, "SELECT count(*) FROM task_queue WHERE type = 'late' AND state = 'processing'")
+		return n == 1, err
+	})
 	load := r.load()
 	r.workAfter(0)
 	var err error
 	for err == nil {
 		err = fill()
 	}
+	close(full)
 	if !strings.Contains(strings.ToLower(err.Error()), says) {
 		r.Fatalf("the disk is full: %v, want %q", err, says)
 	}
@@ -137,6 +150,22 @@ func (r *rig) outOfSpace(fill func() error, says string, grow func()) {
 		r.Errorf("%d tasks have not succeeded\n%s", n, r.logs.String())
 	}
 	r.wantSound()
+}
+
+// leaving waits until the channel is closed and leaves 100 kB that cannot be compressed.
+func leaving(when <-chan struct{}) runner {
+	return func(ctx context.Context, _ step.Input) (step.Output, error) {
+		select {
+		case <-when:
+		case <-ctx.Done():
+			return step.Output{}, context.Cause(ctx)
+		}
+		var b strings.Builder
+		for b.Len() < 100_000 {
+			b.WriteString(rand.Text())
+		}
+		return step.Output{Values: map[string]any{"text": b.String()}}, nil
+	}
 }
 
 // chown gives a folder to the user that the server of a private cluster runs as,
