@@ -21,7 +21,7 @@ type deadFacts struct {
 	Status   task.RunStatus
 	Stopped  string
 	Parent   task.State // of the step that an element belongs to
-	NewerID  string     // a run of the same key that is live, or a later version in the same batch
+	NewerID  string     // a run of the same key that is live, or the last later version that was not cancelled
 }
 
 // redrivable returns the tasks that are in error and can go on, and why the others
@@ -36,8 +36,10 @@ func (tx txn) redrivable(ctx context.Context, ids []int64) (roots []int64, refus
 	err = tx.NewRaw(`WITH letters AS (SELECT * FROM task_queue WHERE id IN (?) AND state = 'error')
 		SELECT t.id, coalesce(CAST(t.run_id AS text), '') AS run_id, t.step IS NOT NULL AS step, t.phase, coalesce(r.phase, '') AS run_phase,
 			coalesce(r.status, '') AS status, coalesce(r.stopped, '') AS stopped, coalesce(p.state, '') AS parent,
-			coalesce((SELECT min(CAST(n.id AS text)) FROM run n WHERE n.job = r.job AND n.upstream_key = r.upstream_key AND n.id <> r.id
-				AND (n.status IN ('pending', 'running', 'waiting') OR n.version > r.version AND n.id IN (SELECT run_id FROM letters))), '') AS newer_id
+			coalesce((SELECT min(CAST(n.id AS text)) FROM run n WHERE n.job = r.job AND n.upstream_key = r.upstream_key AND n.id <> r.id AND n.status IN ('pending', 'running', 'waiting')),
+				(SELECT CAST(k.run_id AS text) FROM run_key k LEFT JOIN run n ON n.id = k.run_id LEFT JOIN run_archive a ON a.id = k.run_id
+				WHERE k.job = r.job AND k.upstream_key = r.upstream_key AND k.version > r.version AND coalesce(n.status, a.status, '') <> 'cancelled'
+				ORDER BY k.version DESC LIMIT 1), '') AS newer_id
 		FROM letters t LEFT JOIN run r ON r.id = t.run_id LEFT JOIN task_queue p ON p.id = t.parent_id ORDER BY t.id`, bun.List(ids)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look whether they can go on: %w", err)
@@ -86,7 +88,8 @@ func (r deadFacts) obstacle(first task.Phase) string {
 	case !r.Status.Live() && !task.CanMoveRun(r.Status, task.RunRunning):
 		return fmt.Sprintf("its run is %s and cannot go on", r.Status)
 	case r.NewerID != "" && !r.Status.Live():
-		return "run " + r.NewerID + " is a newer version of the same key: redrive or cancel that one"
+		// What this one writes would stand over what is newer.
+		return "run " + r.NewerID + " is a newer version of the same key: go on with that one, or run the job again"
 	case r.Phase != first:
 		return fmt.Sprintf("steps of %s go on first: redrive it when they are over", first)
 	case r.Parent == task.Pending || r.Parent == task.Processing:

@@ -73,6 +73,11 @@ func TestRedrive_RefusesWhatCannotGoOn(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "is no dead letter: it is processing") {
 			t.Errorf("redrive of a task at work: %v", err)
 		}
+		exchange(t, db, 0, ok(b))
+		got = redrive(t, db, store.DeadFilter{Run: old.ID}, 0)
+		if got.Tasks != 0 || len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Why, "newer version") {
+			t.Errorf("redrive behind a newer version that ended well = %+v, want a refusal that names it", got)
+		}
 		sound(t, db)
 	})
 }
