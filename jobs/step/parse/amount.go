@@ -24,6 +24,7 @@ const (
 	faultGroups
 	faultZeroGroup
 	faultDecimals
+	faultThousands // the decimals may as well be thousands
 	faultRange
 	faultSign
 	faultSigned
@@ -259,6 +260,16 @@ func (f *amountFormat) groupAt(text []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// mayBeThousands reports whether a number may as well be one of another convention,
+// 5.000 five thousand: a separator with three digits behind it and one to three, not all
+// zero, before. What stands before would be lost in silence when the column has fewer
+// decimals and those are zero.
+func mayBeThousands(n dataset.Fixed) bool {
+	const grouped = 1000
+	size := max(n.Mant, -n.Mant)
+	return n.Scale == 3 && size >= grouped && size < grouped*grouped
 }
 
 // fit writes the number with scale decimals.

@@ -165,6 +165,9 @@ func (c *column) readAmount(value []byte, batch *dataset.Batch) (int64, fault) {
 	if wrong != fine {
 		return 0, wrong
 	}
+	if n.Scale > c.scale && c.round == "" && mayBeThousands(n) {
+		return 0, faultThousands
+	}
 	if c.set.Minor {
 		code := c.code
 		if c.currency >= 0 {

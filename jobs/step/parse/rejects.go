@@ -151,6 +151,8 @@ func (c *column) explainAmount(wrong fault, text string) (rule, message string) 
 		return "parse.amount", fmt.Sprintf("%s is not %s: no separator of thousands stands behind a group that begins with 0; the decimal sign is declared as %q", text, what, string(c.amount.decimal))
 	case faultDecimals:
 		return "parse.decimals", fmt.Sprintf("%s has more than %d decimals; declare a larger scale, or round", text, c.scale)
+	case faultThousands:
+		return "parse.decimals", fmt.Sprintf("%s has more than %d decimals, or its separator is one of thousands; declare decimal and thousands as the file has them, or a larger scale, or round", text, c.scale)
 	case faultRange:
 		return "parse.range", fmt.Sprintf("%s has more digits than fit: %d at most, decimals included%s", text, dataset.MaxScale, c.padding())
 	case faultSign:
