@@ -62,6 +62,8 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		c.moment, err = momentLayout(set)
 	case set.Plus.given():
 		err = set.checkTwo(c.kind)
+	case set.Decimal != "" && slices.Contains(set.Groups, set.Decimal):
+		err = fmt.Errorf("decimal and thousands are both %q; leave out the one that the file does not have", set.Decimal)
 	case c.amount.debit && c.amount.credit:
 		err = errors.New("negative: dr and cr cannot both make an amount negative; name the one that does")
 	}

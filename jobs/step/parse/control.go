@@ -47,6 +47,9 @@ func newControl(set *controlSetting, p *plan) (control, error) {
 		if c.line, err = regexp.Compile(set.Declared.Line); err != nil {
 			return c, fmt.Errorf("declared.line: %w", err)
 		}
+		if c.line.NumSubexp() == 0 && set.Declared.Column == 0 {
+			return c, fmt.Errorf("declared.line: %s does not say where the number is; write ( ) around it, or declared.column", set.Declared.Line)
+		}
 	}
 	if set.Where != "" {
 		if c.where, err = compile(set.Where, p.schema); err != nil {

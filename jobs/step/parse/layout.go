@@ -196,6 +196,9 @@ func momentLayout(set *columnSetting) (*layout, error) {
 	if err != nil {
 		return nil, fmt.Errorf("timezone: %w", err)
 	}
+	if set.Format != "" && !tellsDate(set.Format) {
+		return nil, fmt.Errorf("format %q does not tell day, month and year; write 2 January 2006, 15:04:05 as the file would%s", set.Format, meant(set.Format))
+	}
 	l, err := newLayout(set.Format, zone)
 	if err != nil {
 		return nil, fmt.Errorf("format %q: %w", set.Format, err)
@@ -204,4 +207,29 @@ func momentLayout(set *columnSetting) (*layout, error) {
 		return nil, errors.New("timezone is missing: neither it nor the format says which clock the file means")
 	}
 	return l, nil
+}
+
+// tellsDate reports whether times of different days are written differently.
+func tellsDate(format string) bool {
+	day := time.Date(2023, time.November, 17, 0, 0, 0, 0, time.UTC)
+	for _, other := range []time.Time{day.AddDate(0, 0, 1), day.AddDate(0, 1, 0), day.AddDate(1, 0, 0)} {
+		if other.Format(format) == day.Format(format) {
+			return false
+		}
+	}
+	return true
+}
+
+// meant suggests a format for one that is written as in another language; "" when it
+// is none.
+func meant(format string) string {
+	for _, words := range [][]string{
+		{"%Y", "2006", "%y", "06", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%b", "Jan"},
+		{"yyyy", "2006", "YYYY", "2006", "yy", "06", "YY", "06", "MMM", "Jan", "MM", "01", "dd", "02", "DD", "02", "HH", "15", "mm", "04", "ss", "05"},
+	} {
+		if said := strings.NewReplacer(words...).Replace(format); tellsDate(said) {
+			return fmt.Sprintf("; did you mean %q?", said)
+		}
+	}
+	return ""
 }
