@@ -91,7 +91,11 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 
 // beginFolder prepares to follow a folder, which has to have a job file.
 func (p *program) beginFolder(ctx context.Context, o serveOptions, log *slog.Logger) (*follower, *config, error) {
-	cfg, err := loadConfig(ctx, o.dir, p.database, p.environ)
+	beside := o.dir
+	if info, err := os.Stat(o.dir); err == nil && !info.IsDir() {
+		beside = filepath.Dir(o.dir)
+	}
+	cfg, err := loadConfig(ctx, beside, p.database, p.environ)
 	if err != nil {
 		return nil, nil, err
 	}
