@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"madeira/engine/store"
+	"madeira/engine/telemetry"
 	"madeira/jobs"
 )
 
@@ -19,9 +20,14 @@ func (p *program) doctorCommand() *cobra.Command {
 needs; that what madeira serve follows can be read, that no file in it is broken, and
 that every schedule can tell when it is due next. With --invariants it holds all rows
 against the rules that hold after any transaction, whatever was killed in between;
-others may go on working meanwhile. It exits with 1 when something is wrong.`,
+others may go on working meanwhile. It exits with 1 when something is wrong.
+
+With --output prometheus it writes the same as metrics, for the textfile collector of
+node_exporter, and exits with 0: what is wrong is in the numbers.`,
+		Annotations: map[string]string{outputsOf: "text json prometheus"},
 		Example: `  madeira doctor
-  madeira doctor --invariants`,
+  madeira doctor --invariants
+  madeira doctor --output prometheus`,
 		Args: arguments(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withState(c.Context(), func(db *store.DB, cfg *config) error { return p.doctor(c.Context(), db, cfg, invariants) })
@@ -81,6 +87,16 @@ func (p *program) doctor(ctx context.Context, db *store.DB, cfg *config, invaria
 	o, err := p.overview(ctx, db)
 	if err != nil {
 		return err
+	}
+	if p.output == "prometheus" {
+		gauges := o.metrics()
+		if invariants {
+			gauges = append(gauges, telemetry.Gauge{
+				Name: "madeira_invariant_violations", Help: "Rows that contradict what holds after any transaction; madeira doctor --invariants names them.",
+				Samples: []telemetry.Sample{sample(nil, float64(len(violations)))},
+			})
+		}
+		return telemetry.WriteMetrics(p.stdout, gauges)
 	}
 	if p.output == "json" {
 		report := map[string]any{"database": redacted(cfg.database), "schema": "current", "sources": o.sources, "problems": o.problems, "schedules": o.silent()}

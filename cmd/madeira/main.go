@@ -158,7 +158,7 @@ Begin with the first two lines below; every command has more of them behind --he
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&p.database, "database", "", "state database: sqlite://PATH or postgres://… (default: the connection state of madeira.yaml, else .madeira/madeira.db beside it)")
-	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate has more")
+	root.PersistentFlags().StringVarP(&p.output, "output", "o", "text", "text or json; validate and doctor have more")
 	root.PersistentPreRunE = p.checkOutput
 	under(root, "Write jobs:", p.initCommand(), p.validateCommand(), p.planCommand(), p.calendarCommand(), p.schemaCommand())
 	under(root, "Run them:", p.runCommand(), p.serveCommand(), p.backfillCommand())
