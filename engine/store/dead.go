@@ -51,6 +51,15 @@ func (db *DB) Dead(ctx context.Context, f DeadFilter) ([]task.DeadLetter, error)
 	return list, nil
 }
 
+// CountDead counts dead letters, and stops at the given number.
+func (db *DB) CountDead(ctx context.Context, most int) (int, error) {
+	var n int
+	if err := db.read.NewRaw("SELECT count(*) FROM (SELECT 1 AS one FROM dead_letter LIMIT ?) AS d", most).Scan(ctx, &n); err != nil {
+		return 0, fmt.Errorf("count dead letters: %w", err)
+	}
+	return n, nil
+}
+
 // DeadCursor returns where the page after a dead letter begins.
 func DeadCursor(d task.DeadLetter) string {
 	return fmt.Sprintf("%d-%d", d.At.UnixMicro(), d.ID)

@@ -185,6 +185,11 @@ func TestDead_ListsNewestFirstInPages(t *testing.T) {
 			want = append([]int64{x.TaskID}, want...)
 			c.move(time.Second)
 		}
+		for _, most := range []int{3, 5, 9} {
+			if n, err := db.CountDead(t.Context(), most); err != nil || n != min(most, len(want)) {
+				t.Errorf("counted %d up to %d, %v; want %d", n, most, err, min(most, len(want)))
+			}
+		}
 		var got []int64
 		for f := (store.DeadFilter{Limit: 2, Job: "month-end"}); ; {
 			page, err := db.Dead(t.Context(), f)
