@@ -89,7 +89,11 @@ func (p *program) doctor(ctx context.Context, db *store.DB, cfg *config, invaria
 		return err
 	}
 	if p.output == "prometheus" {
-		gauges := o.metrics()
+		work, err := o.workMetrics(ctx, db)
+		if err != nil {
+			return err
+		}
+		gauges := append(o.metrics(), work...)
 		if invariants {
 			gauges = append(gauges, telemetry.Gauge{
 				Name: "madeira_invariant_violations", Help: "Rows that contradict what holds after any transaction; madeira doctor --invariants names them.",

@@ -64,6 +64,9 @@ type entryView struct {
 	Entry   string     `json:"entry"`
 	NextDue *time.Time `json:"next_due_at"`
 	Problem string     `json:"problem"`
+
+	line jobs.Entry
+	zone *time.Location
 }
 
 type pauseView struct {
@@ -111,6 +114,7 @@ type overview struct {
 	jobs     []jobView
 	problems []problemView // of sources that somebody follows
 	sources  []sourceView
+	holds    []store.Hold
 }
 
 // overview reads what is in force.
@@ -147,6 +151,7 @@ func (p *program) overview(ctx context.Context, db *store.DB) (overview, error) 
 	if err != nil {
 		return o, err
 	}
+	o.holds = holds
 	paused := map[string]store.Hold{}
 	for _, h := range holds {
 		if name, ok := strings.CutPrefix(h.Gate, "job:"); ok {
@@ -179,7 +184,7 @@ func (p *program) jobView(o overview, row store.FollowedJob, s store.Source, pau
 	}
 	for _, e := range job.Schedule {
 		due, err := nextRun(e, o.now.In(job.Location))
-		entry := entryView{Entry: e.Name, NextDue: optional(due)}
+		entry := entryView{Entry: e.Name, NextDue: optional(due), line: e, zone: job.Location}
 		if err != nil {
 			entry.Problem = err.Error()
 			v.NextNote = e.Name + ": " + err.Error()

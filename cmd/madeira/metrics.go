@@ -14,7 +14,7 @@ func (o overview) metrics() []telemetry.Gauge {
 }
 
 func (o overview) jobMetrics() []telemetry.Gauge {
-	due := telemetry.Gauge{Name: "madeira_job_next_due_timestamp_seconds", Help: "When the job is due next. One that lies in the past by minutes means that no madeira serve looks."}
+	due := telemetry.Gauge{Name: "madeira_job_next_due_timestamp_seconds", Help: "When the job is due next. Whether it was looked at in time, madeira_schedule_late_seconds says."}
 	paused := telemetry.Gauge{Name: "madeira_job_paused", Help: "1 while somebody has paused the job; madeira resume job:NAME ends that."}
 	silent := telemetry.Gauge{Name: "madeira_schedule_silent", Help: "1 for a line of a schedule that cannot tell when it is due next; madeira doctor says why."}
 	for _, v := range o.jobs {
@@ -52,15 +52,19 @@ func (o overview) fileMetrics() []telemetry.Gauge {
 
 func (o overview) sourceMetrics() []telemetry.Gauge {
 	looked := telemetry.Gauge{Name: "madeira_source_looked_timestamp_seconds", Help: "When somebody who follows the folder or the ref of git has looked last."}
+	read := telemetry.Gauge{Name: "madeira_source_read_timestamp_seconds", Help: "When the folder or the ref of git could be read last; what was read then is in force."}
 	failing := telemetry.Gauge{Name: "madeira_source_failing", Help: "1 while what is followed cannot be read; what was read last stays in force."}
 	for _, s := range o.sources {
 		source := map[string]string{"source": s.Name}
 		looked.Samples = append(looked.Samples, sample(source, unixSeconds(s.LookedAt)))
+		if s.ReadAt != nil {
+			read.Samples = append(read.Samples, sample(source, unixSeconds(*s.ReadAt)))
+		}
 		if s.Followed && s.FailedAt != nil {
 			failing.Samples = append(failing.Samples, sample(source, 1))
 		}
 	}
-	return []telemetry.Gauge{looked, failing}
+	return []telemetry.Gauge{looked, read, failing}
 }
 
 func sample(labels map[string]string, value float64) telemetry.Sample {
