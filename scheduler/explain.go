@@ -126,7 +126,7 @@ func (p Past) untold(job string, e jobs.Entry, at calendar.Due) string {
 	if at.At.After(p.Now) {
 		return p.ahead(job, e, at)
 	}
-	backfill := fmt.Sprintf("madeira backfill %s --from %[2]s --to %[2]s makes it", job, at.At.UTC().Format(time.RFC3339))
+	backfill := fmt.Sprintf("madeira backfill %s --from %[2]s --to %[2]s --yes makes it", job, at.At.UTC().Format(time.RFC3339))
 	switch {
 	case at.Skipped != "" && (!followed || !at.At.After(known.Watermark)):
 		return "would have been skipped: " + at.Skipped

@@ -56,7 +56,7 @@ func TestExplain_HasAnAnswerForEveryDueTime(t *testing.T) {
 		{"to come and moved", "2026-11-01T06:00", Past{Entries: followed}, "due in 3d18h, and will be skipped: it is a Sunday"},
 		{"moved", "2026-12-01", Past{Entries: followed}, "due in 33d18h; the calendar moved it from Saturday"},
 		{"to come in a pause", "2026-10-29", Past{Entries: followed, Pauses: pause}, "due in 18h0m; it will be skipped unless somebody resumes the job before: paused by ann since 2026-10-28T11:00:00Z"},
-		{"never followed", "2026-10-26", Past{}, "no scheduler has followed this line of the schedule so far: start madeira serve, or madeira backfill daily --from 2026-10-26T06:00:00Z --to 2026-10-26T06:00:00Z makes it"},
+		{"never followed", "2026-10-26", Past{}, "no scheduler has followed this line of the schedule so far: start madeira serve, or madeira backfill daily --from 2026-10-26T06:00:00Z --to 2026-10-26T06:00:00Z --yes makes it"},
 		{"before it was known", "2026-10-20", Past{Entries: followed}, "came due before this line of the schedule was followed, which began at 2026-10-20T10:00:00Z; madeira backfill"},
 		{"a holiday before it was known", "2026-10-18", Past{Entries: followed}, "would have been skipped: it is a Sunday"},
 		{"nobody looks", "2026-10-28", Past{Entries: followed}, "came due 6h0m ago and is not on record: no scheduler has come to it since 2026-10-27T06:00:00Z; the next one decides by catchup: all"},
