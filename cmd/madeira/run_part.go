@@ -123,10 +123,10 @@ func (p *program) tellPart(old task.Run, plan scheduler.RerunPlan, dropped []tas
 		fmt.Fprintf(p.stderr, "warning: not used again, because what runs again runs as the job file has it, is what was set by hand before: %s; say --set once more, or --frozen\n", task.Corrections(dropped))
 	}
 	if len(plan.Renewed) > 0 {
-		fmt.Fprintf(p.stderr, "the job file has changed since: %s as it stands now; --frozen runs the steps as they were\n", runsAs(plan.Renewed))
+		fmt.Fprintf(p.stderr, "what ran then is not what the job file says now (it has changed, or --set was used): %s as it stands now; --frozen runs the steps as they were\n", runsAs(plan.Renewed))
 	}
 	if len(plan.Changed) > 0 {
-		fmt.Fprintf(p.stderr, "the job file has changed since, but what %s left is taken over as it is; --from %s runs it as it stands now\n", strings.Join(plan.Changed, ", "), plan.Changed[0])
+		fmt.Fprintf(p.stderr, "what ran then is not what the job file says now (it has changed, or --set was used), but what %s left is taken over as it is; --from %s runs it as it stands now\n", strings.Join(plan.Changed, ", "), plan.Changed[0])
 	}
 	if plan.Stale {
 		fmt.Fprintf(p.stderr, "the job file has changed since; this runs the steps as they were frozen in run %s\n", old.ID)
