@@ -116,10 +116,13 @@ func (r Rerun) Fates(old []OldStep) (map[string]Fate, error) {
 
 // alone runs one step and reuses what it can of the others but for what comes after it.
 func (r Rerun) alone(old []OldStep, steps map[string]OldStep) (map[string]Fate, error) {
-	name, _ := SplitElement(r.Step)
+	name, element := SplitElement(r.Step)
 	only, err := mainStep(steps, name)
 	if err != nil {
 		return nil, err
+	}
+	if element != "" && !only.ForEach {
+		return nil, senseless("step %s has no for_each, and so no element %s; name it without [%s]", name, element, element)
 	}
 	after := behind(old, map[string]bool{name: true})
 	fates := map[string]Fate{}
