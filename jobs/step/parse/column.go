@@ -60,10 +60,10 @@ func newColumn(set *columnSetting, key []string) (column, error) {
 		err = errors.New("from, value, or plus and minus is missing")
 	case (c.kind == dataset.Date || c.kind == dataset.Timestamp) && set.Value == "":
 		c.moment, err = momentLayout(set)
+	case c.kind.IsDecimal() && slices.Contains(set.Groups, string(c.amount.decimal)):
+		err = fmt.Errorf("decimal and thousands are both %q; declare each as the file has it", string(c.amount.decimal))
 	case set.Plus.given():
 		err = set.checkTwo(c.kind)
-	case set.Decimal != "" && slices.Contains(set.Groups, set.Decimal):
-		err = fmt.Errorf("decimal and thousands are both %q; leave out the one that the file does not have", set.Decimal)
 	case c.amount.debit && c.amount.credit:
 		err = errors.New("negative: dr and cr cannot both make an amount negative; name the one that does")
 	}
