@@ -18,9 +18,7 @@ func lone(t *testing.T, db *store.DB, priorities ...int) {
 	for i, p := range priorities {
 		list[i] = task.Lone{Type: "noop", Priority: p}
 	}
-	if _, err := db.Enqueue(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	mustEnqueue(t, db, list...)
 }
 
 func priorities(claimed []task.Claimed) []int {

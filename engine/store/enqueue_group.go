@@ -151,10 +151,9 @@ func rowsOf(group []*knock) []loneRow {
 	return rows
 }
 
-// worthAlone reports whether a call may succeed by itself after the group has
-// failed: where the database refused a task or waited too long, perhaps for that of
-// another call, or did not
-// answer and asking again makes nothing twice.
+// worthAlone reports whether a call may succeed by itself after the group has failed:
+// where the database refused a task or waited too long, perhaps for that of another
+// call, or did not answer and asking again makes nothing twice.
 func (db *DB) worthAlone(k *knock, err error) bool {
 	f := db.dialect.fails(err)
 	return f == refused || f == blocked || f == unsure && keyed(k.rows)

@@ -42,46 +42,70 @@ func TestEnqueue_ThatIsRefusedBeforeTheBellLeavesTheConnectionUsable(t *testing.
 	sound(t, db)
 }
 
-// What is answered is on disk, although others may have seen it before: a server that
-// dies behind the answer, and writes its log for others alone as rarely as it can, has it.
-func TestEnqueue_WhatIsAnsweredOutlivesTheServer(t *testing.T) {
-	t.Parallel()
+// A mortal is a server of its own that dies without having written more of its log than
+// somebody waited for.
+type mortal struct {
+	*testing.T
+	cluster *storetest.Cluster
+	url     string
+	db      *store.DB
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
 	c := storetest.Private(t, storetest.Options{Settings: []string{"wal_writer_delay=10s", "autovacuum=off"}})
 	url, err := c.Database(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func() *store.DB {
-		db, err := store.Open(t.Context(), url, store.Options{})
-		if err != nil {
-			t.Fatal(err)
+	m := &mortal{T: t, cluster: c, url: url}
+	m.open()
+	t.Cleanup(func() {
+		if err := m.db.Close(); err != nil {
+			t.Error(err)
 		}
-		return db
-	}
-	db := open()
-	if _, err := db.Migrate(t.Context()); err != nil {
+	})
+	if _, err := m.db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+func (m *mortal) open() {
+	m.Helper()
+	var err error
+	if m.db, err = store.Open(m.Context(), m.url, store.Options{}); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// die kills the server and starts it again.
+func (m *mortal) die() {
+	m.Helper()
+	if err := m.cluster.Kill(); err != nil {
+		m.Fatal(err)
+	}
+	_ = m.db.Close() // its connections are gone
+	if err := m.cluster.Restart(m.Context()); err != nil {
+		m.Fatal(err)
+	}
+	m.open()
+}
+
+// What is answered is on disk, although others may have seen it before.
+func TestEnqueue_WhatIsAnsweredOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
 	for range 3 {
 		var made []int64
 		for range 3 {
 			time.Sleep(10 * time.Millisecond) // so that the bell rings behind each
-			made = append(made, mustEnqueue(t, db, task.Lone{Type: "noop"})[0].ID)
+			made = append(made, mustEnqueue(t, m.db, task.Lone{Type: "noop"})[0].ID)
 		}
-		if err := c.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = db.Close() // its connections are gone
-		if err := c.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		db = open()
-		if n := count(t, db, fmt.Sprintf("SELECT count(*) FROM task_queue WHERE id IN (%d, %d, %d)", made[0], made[1], made[2])); n != len(made) {
+		m.die()
+		if n := count(t, m.db, fmt.Sprintf("SELECT count(*) FROM task_queue WHERE id IN (%d, %d, %d)", made[0], made[1], made[2])); n != len(made) {
 			t.Errorf("%d of %d tasks that were answered for are there", n, len(made))
 		}
-	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -89,46 +113,23 @@ func TestEnqueue_WhatIsAnsweredOutlivesTheServer(t *testing.T) {
 // did not wait for that.
 func TestEnqueue_AKnownKeyOutlivesTheServer(t *testing.T) {
 	t.Parallel()
-	c := storetest.Private(t, storetest.Options{Settings: []string{"wal_writer_delay=10s", "autovacuum=off"}})
-	url, err := c.Database(t.Context(), "")
+	m := newMortal(t)
+	if err := m.db.SetOpenTypes(t.Context(), []string{"noop"}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), m.url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), url, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.SetOpenTypes(t.Context(), []string{"noop"}); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer func() { _ = conn.Close(t.Context()) }() // the server is gone
 	if _, err := conn.Exec(t.Context(), "SET synchronous_commit = off; INSERT INTO task_queue (type, upstream_key) VALUES ('noop', 'k')"); err != nil {
 		t.Fatal(err)
 	}
-	if known := mustEnqueue(t, db, task.Lone{Type: "noop", Key: "k"}); !known[0].Known {
+	if known := mustEnqueue(t, m.db, task.Lone{Type: "noop", Key: "k"}); !known[0].Known {
 		t.Errorf("answered %+v, want a key that is known", known)
 	}
-	if err := c.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = conn.Close(t.Context()), db.Close() // both are gone
-	if err := c.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	db, err = store.Open(t.Context(), url, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := count(t, db, "SELECT count(*) FROM task_key WHERE upstream_key = 'k'"); n != 1 {
+	m.die()
+	if n := count(t, m.db, "SELECT count(*) FROM task_key WHERE upstream_key = 'k'"); n != 1 {
 		t.Error("the task that was told of is gone")
-	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
 	}
 }
