@@ -61,12 +61,13 @@ func TestRun_MakesOneRunOfEachWhereABatchOfManyFails(t *testing.T) {
 		"error": func() error { return errGone },
 		"panic": func() error { panic("index out of range") },
 	} {
-		for batch := range 3 {
+		batches := 3
+		if what == "never" {
+			batches = 1 // it is the same whichever does not fail
+		}
+		for batch := range batches {
 			t.Run(fmt.Sprintf("%s %d", what, batch), func(t *testing.T) {
 				t.Parallel()
-				if what == "never" && batch > 0 {
-					t.Skip("that is the same as the first")
-				}
 				synctest.Test(t, func(t *testing.T) {
 					var c clock
 					calls := 0
